@@ -439,6 +439,12 @@ HF_IMPORT("secrets", "get") void hf_host_secrets_get(const char *name, uint32_t 
 HF_IMPORT("agents", "invoke")
 void hf_host_agents_invoke(uint32_t some, const char *agent, uint32_t agent_length, const char *task, uint32_t length,
                            uint32_t *area);
+HF_IMPORT("agents", "invoke-streamed")
+void hf_host_agents_invoke_streamed(uint32_t some, const char *agent, uint32_t agent_length, const char *task,
+                                    uint32_t length, uint32_t *area);
+HF_IMPORT("agents", "[method]invocation.next") void hf_host_invocation_next(uint32_t invocation, uint32_t *area);
+HF_IMPORT("agents", "[method]invocation.answer") void hf_host_invocation_answer(uint32_t invocation, uint32_t *area);
+HF_IMPORT("agents", "[resource-drop]invocation") void hf_host_invocation_drop(uint32_t invocation);
 HF_IMPORT("channels", "notify")
 void hf_host_channels_notify(const char *text, uint32_t length, uint32_t some_channel, const char *channel,
                              uint32_t channel_length, uint32_t some_user, const char *user, uint32_t user_length,
@@ -563,6 +569,43 @@ static inline int holdfast_invoke(holdfast_text agent, holdfast_text task, holdf
     *answer = (holdfast_text){(const char *)(size_t)area[2], area[3]};
     return !(area[0] & 255);
 }
+
+/* Something that happens while an agent answers: more of its text, or a tool that it calls with arguments as JSON. */
+typedef struct {
+    int calls_tool;
+    holdfast_text text, tool, arguments;
+} holdfast_update;
+
+/* The same, to be followed with holdfast_next. The agent is cancelled if the invocation is dropped before its end; drop every one. 0 with
+ * why if the host failed. */
+static inline int holdfast_invoke_streamed(holdfast_text agent, holdfast_text task, uint32_t *invocation,
+                                           holdfast_text *why) {
+    uint32_t area[4];
+    hf_host_agents_invoke_streamed(agent.data != 0, agent.data, agent.length, task.data, task.length, area);
+    if (area[0] & 255) return *why = (holdfast_text){(const char *)(size_t)area[2], area[3]}, 0;
+    return *invocation = area[1], 1;
+}
+
+/* Waits for what happens next. 0 when the agent has finished. */
+static inline int holdfast_next(uint32_t invocation, holdfast_update *update) {
+    uint32_t area[6];
+    hf_host_invocation_next(invocation, area);
+    if (!(area[0] & 255)) return 0;
+    holdfast_text first = {(const char *)(size_t)area[2], area[3]}, none = {0, 0};
+    *update = area[1] & 255 ? (holdfast_update){1, none, first, {(const char *)(size_t)area[4], area[5]}}
+                            : (holdfast_update){0, first, none, none};
+    return 1;
+}
+
+/* Waits until the agent has finished: its answer, as text or JSON. 0 with why if it failed. */
+static inline int holdfast_invocation_answer(uint32_t invocation, holdfast_text *answer) {
+    uint32_t area[4];
+    hf_host_invocation_answer(invocation, area);
+    *answer = (holdfast_text){(const char *)(size_t)area[2], area[3]};
+    return !(area[0] & 255);
+}
+
+static inline void holdfast_invocation_drop(uint32_t invocation) { hf_host_invocation_drop(invocation); }
 
 /* Sends the user a message; a channel and a user without data are the default ones. */
 static inline int holdfast_notify(holdfast_text text, holdfast_text channel, holdfast_text user, holdfast_text *id) {

@@ -144,8 +144,12 @@ function linked(name) {
 /** Calls the host; its failures become the SDK's. */
 function called(name, run) {
   const functions = linked(name);
+  return inItsWords(() => run(functions));
+}
+
+function inItsWords(run) {
   try {
-    return run(functions);
+    return run();
   } catch (error) {
     const failure = error?.payload ?? error;
     throw failure?.tag ? new Failure(failure.val, failure.tag) : error;
@@ -234,9 +238,32 @@ const recipient = ({ channel, user, correlation } = {}) => ({
   user: user ?? null,
   correlation: correlation ?? null,
 });
+/**
+ * An agent at work. Iterate for what happens meanwhile: `{ text }`, or `{ tool, arguments }`. It is cancelled if it is closed before its
+ * end.
+ */
+export class Invocation {
+  #invocation;
+  constructor(invocation) {
+    this.#invocation = invocation;
+  }
+  *[Symbol.iterator]() {
+    for (let update; (update = this.#invocation.next()); )
+      yield update.tag === "text" ? { text: update.val } : { tool: update.val.tool, arguments: JSON.parse(update.val.arguments) };
+  }
+  /** Waits until the agent has finished, and gives its answer. */
+  answer() {
+    return inItsWords(() => fromContent(this.#invocation.answer()));
+  }
+  close() {
+    this.#invocation[Symbol.dispose]?.();
+  }
+}
 /** The agents. Needs the grant `agents`. */
 export const agents = {
   invoke: (task, agent = null) => called("agents", (it) => fromContent(it.invoke(agent, task))),
+  /** The same, to be followed; gives an `Invocation`. */
+  invokeStreamed: (task, agent = null) => called("agents", (it) => new Invocation(it.invokeStreamed(agent, task))),
   task: (task, { agent, ...to } = {}) => called("agents", (it) => it.task(agent ?? null, task, recipient(to))),
   background: (task, { agent, ...to } = {}) =>
     called("agents", (it) => it.background(agent ?? null, task, recipient(to))),

@@ -386,9 +386,46 @@ class _Services(_Interface):
         return _value(self._linked().call(key, method, _json(arguments)))
 
 
+class Invocation:
+    """An agent at work. Iterate for what happens meanwhile: `{"text": …}`, or `{"tool": …, "arguments": …}`. It is cancelled if it is
+    closed before its end."""
+
+    def __init__(self, host, invocation):
+        self._host, self._invocation = host, invocation
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        update = self._invocation.next()
+        if update is None:
+            raise StopIteration
+        if isinstance(update, self._host.Update_Text):
+            return {"text": update.value}
+        return {"tool": update.value.tool, "arguments": json.loads(update.value.arguments)}
+
+    def answer(self):
+        """Waits until the agent has finished, and gives its answer."""
+        return _value(self._host.in_its_words(self._invocation.answer))
+
+    def close(self):
+        self._invocation.__exit__(None, None, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
 class _Agents(_Interface):
     def invoke(self, task, agent=None):
         return _value(self._linked().invoke(agent, task))
+
+    def invoke_streamed(self, task, agent=None):
+        """The same, to be followed; gives an `Invocation`."""
+        host = self._linked()
+        return Invocation(host, host.invoke_streamed(agent, task))
 
     def task(self, task, agent=None, channel=None, user=None, correlation=None):
         return self._linked().task(agent, task, self._linked().Recipient(channel, user, correlation))

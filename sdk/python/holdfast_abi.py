@@ -86,19 +86,20 @@ class _Failing:
         if isinstance(function, type):
             return function
 
-        def call(*arguments):
-            try:
-                return function(*arguments)
-            except Err as error:
-                kind = type(error.value).__name__
-                raised = {
-                    "Failure_InvalidArguments": holdfast.InvalidArguments,
-                    "Failure_Denied": holdfast.Denied,
-                    "Failure_NotFound": holdfast.NotFound,
-                }
-                raise raised.get(kind, holdfast.Failure)(error.value.value)
+        return lambda *arguments: self.in_its_words(function, *arguments)
 
-        return call
+    @staticmethod
+    def in_its_words(function, *arguments):
+        try:
+            return function(*arguments)
+        except Err as error:
+            kind = type(error.value).__name__
+            raised = {
+                "Failure_InvalidArguments": holdfast.InvalidArguments,
+                "Failure_Denied": holdfast.Denied,
+                "Failure_NotFound": holdfast.NotFound,
+            }
+            raise raised.get(kind, holdfast.Failure)(error.value.value)
 
 
 class _Log:

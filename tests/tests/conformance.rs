@@ -19,13 +19,14 @@ mod conformance {
     pub mod courier;
     pub mod directive;
     pub mod files;
+    pub mod follower;
     pub mod lanes;
     pub mod native;
     pub mod plugins;
     pub mod table;
 }
 
-use conformance::{calls, cases, commands, courier, files, lanes, table};
+use conformance::{calls, cases, commands, courier, files, follower, lanes, table};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_leaves_the_same_frames() {
@@ -70,4 +71,19 @@ async fn every_language_reaches_outside_alike() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_and_files_stay_within_what_is_granted() {
     courier::refusals().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_is_followed_leaves_the_same_frames() {
+    follower::compare().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_turns_away_from_an_agent_cancels_it() {
+    follower::turns_away().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_follows_a_bounded_number_of_agents() {
+    follower::as_many_as_there_may_be().await;
 }

@@ -98,7 +98,9 @@ impl QuestionUpdate {
     /// The update of a question.
     pub fn new(question: Value, update: CallUpdate) -> Self {
         match update {
-            CallUpdate::Text(text) => Self { question, text: Some(text), tool: None, arguments: None },
+            CallUpdate::Text(text) => {
+                Self { question, text: Some(text.to_text()), tool: None, arguments: None }
+            }
             CallUpdate::ToolCall { tool, arguments } => {
                 Self { question, text: None, tool: Some(tool), arguments: Some(plain(&arguments)) }
             }

@@ -208,12 +208,13 @@ pub trait Vault: Send + Sync {
     fn keep_derived(&self, name: &str, bytes: &[u8]);
 }
 
-/// Something that happens while a host call is served, for the extension that made it. It is provisional: only the answer of the call is
-/// recorded.
-#[derive(Clone, Debug, PartialEq)]
+/// Something that happens while a host call is served, for the extension that made it. It is provisional: what counts is the answer. It is
+/// recorded with the answer, so that the extension is told the same at a replay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CallUpdate {
     /// More of an agent's answer.
-    Text(String),
+    Text(Content),
     /// The agent calls a tool.
     ToolCall {
         /// The tool.
@@ -227,6 +228,11 @@ pub enum CallUpdate {
 pub trait UpdateSink: Send + Sync {
     /// Takes an update. What leads to the next one waits until this is done.
     fn send(&self, update: CallUpdate) -> Later<()>;
+
+    /// Done when the extension no longer wants the answer. The call then ends as a failure, which is recorded. By default never.
+    fn cancelled(&self) -> Later<()> {
+        Box::pin(std::future::pending())
+    }
 }
 
 /// What serves the host calls of an extension in the middle of a call. Each call and its answer is recorded.
@@ -239,8 +245,8 @@ pub trait Host: Send + Sync {
     /// Makes a host call with a timeout of its own, for the calls that can take long.
     fn call_within(&self, call: HostCall, timeout: Option<Millis>) -> Later<Result<Content, Fault>>;
 
-    /// The same with what happens meanwhile: the text of an agent that is invoked, and its tool calls. Other calls have no updates, and
-    /// neither has a call whose answer comes from a log.
+    /// The same with what happens meanwhile: the text of an agent that is invoked, and its tool calls. Other calls have no updates. Where
+    /// the answer comes from a log, so do the updates.
     fn call_streamed(
         &self,
         call: HostCall,

@@ -556,6 +556,7 @@ fn an_invoked_agent_is_charged_to_the_turn_and_can_end_it() {
         arguments: "x".into(),
         outcome: ToolOutcome::Result("done".into()),
         spent: Some(Spent { tokens, ..Spent::default() }),
+        streamed: None,
     };
     assert!(scene.tell(None, used(60)));
     assert_eq!(scene.session.left().max_tokens, 40);

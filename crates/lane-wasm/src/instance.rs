@@ -229,7 +229,9 @@ async fn call_async(
         Ok(live) => live,
         Err(failure) => return (Err(WasmExtension::faulted(call, failure)), None),
     };
-    match extension.call_async(code, &mut live, call).await {
+    let answer = extension.call_async(code, &mut live, call).await;
+    live.store.data_mut().invocations.settle().await;
+    match answer {
         Err(failure @ CallFailure::Broken(_)) => (Err(WasmExtension::faulted(call, failure)), None),
         answer => {
             live.store.data_mut().end();

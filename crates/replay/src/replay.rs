@@ -4,6 +4,7 @@
 //! says that it is replayable; what they asked of the host is answered from the record. Models, clocks, timers, services and
 //! everything else come from the log. In mock mode everything does.
 
+mod answers;
 mod reexecute;
 mod what_if;
 

@@ -18,6 +18,7 @@ pub(crate) mod services;
 pub(crate) mod setup;
 mod system;
 
+use std::future::Future;
 use std::sync::{Arc, Weak};
 
 use holdfast_contract::body::Body;
@@ -41,6 +42,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
 use self::outside::files::FileDeed;
+use crate::messaging::{RecordedUpdates, unwanted};
 use crate::runtime::Inner;
 use crate::session::{ProgressOutput, SessionCommand, SessionHostCall};
 use crate::usage::DelegatedBudget;
@@ -64,7 +66,7 @@ pub(crate) struct Caller {
     /// Through whom the user can be asked, where one can.
     pub user: Option<SessionUser>,
     /// Who is told what happens while the call is served, if anybody is.
-    pub updates: Option<Arc<dyn UpdateSink>>,
+    pub updates: Option<Arc<RecordedUpdates>>,
 }
 
 impl Caller {
@@ -243,8 +245,32 @@ impl Inner {
             return SecretUsed { extension: extension.id.clone(), name, keyed_digest }.into();
         }
         let outcome = ToolOutcome::from(answer.clone());
-        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome, spent: None }.into()
+        let (spent, streamed) = (None, None);
+        HostCalled { extension: extension.id.clone(), hook, ask, arguments, outcome, spent, streamed }.into()
     }
+}
+
+/// Whether a call is answered in a session of its own, and can be followed meanwhile.
+pub(crate) fn is_invocation(call: &HostCall) -> bool {
+    matches!(call, HostCall::AgentInvoke(_) | HostCall::ToolInvoke(_) | HostCall::ModelInvoke(_))
+}
+
+/// Serves a call whether or not somebody waits for it at the moment: an extension can follow several. It ends when nobody can any more.
+fn by_itself(
+    answer: impl Future<Output = Result<Content, Fault>> + Send + 'static,
+) -> Later<Result<Content, Fault>> {
+    let (mut reply, answered) = oneshot::channel();
+    tokio::spawn(async move {
+        let answer = tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = reply.closed() => Err(unwanted()),
+        };
+        // The receiver is gone if the extension has stopped waiting.
+        let _ = reply.send(answer);
+    });
+    let gone = |_| Fault::new(Code::ExtensionFault, "the runtime has stopped");
+    Box::pin(async move { answered.await.map_err(gone)? })
 }
 
 /// What no extension may do, whatever it was granted. The table has no grant for it, so that this is never reached.
@@ -401,6 +427,8 @@ impl SystemHost {
             call => {
                 let (extension, under) = (self.extension.clone(), self.under);
                 let grants = inner.grants_of(&extension);
+                let updates =
+                    updates.filter(|_| is_invocation(&call)).map(|sink| RecordedUpdates::new(sink, 0));
                 let caller = Caller {
                     extension: extension.clone(),
                     grants,
@@ -408,7 +436,7 @@ impl SystemHost {
                     under,
                     budget: None,
                     user: None,
-                    updates,
+                    updates: updates.clone(),
                 };
                 // Like the clock, a timer brings in nothing but the time, and a loop waits for ever.
                 if matches!(call, HostCall::ScheduleWait(_)) && self.hook.is_none() {
@@ -418,18 +446,26 @@ impl SystemHost {
                     return failed(inner.flooded(&extension, under, &call, fault));
                 }
                 let record = call.record();
+                let is_streamed = updates.is_some();
                 let refusal =
                     self.hook.zip(call.kind()).and_then(|(point, kind)| refuse_in_hook(kind, point));
                 let answer = match refusal {
                     Some(refusal) => failed(refusal),
                     None => inner.serve(caller, call, timeout),
                 };
-                Box::pin(async move {
-                    let answer = answer.await;
-                    let body = inner.host_called(&extension, None, record, &answer);
+                let answer = async move {
+                    let answer = match &updates {
+                        None => answer.await,
+                        Some(updates) => updates.wanted(answer).await,
+                    };
+                    let mut body = inner.host_called(&extension, None, record, &answer);
+                    if let Body::HostCalled(fact) = &mut body {
+                        fact.streamed = updates.map(|updates| updates.streamed());
+                    }
                     inner.system.tell_of(FrameSource::Extension(extension), under, body);
                     answer
-                })
+                };
+                if is_streamed { by_itself(answer) } else { Box::pin(answer) }
             }
         }
     }

@@ -57,7 +57,7 @@ use turn_events::TurnEvents;
 
 pub(crate) use channel_stream::{OutputStream, StreamChunk};
 pub use channels::ChannelView;
-pub(crate) use invocations::Invocation;
+pub(crate) use invocations::{Invocation, RecordedUpdates, unwanted};
 pub use questions::{ExpectedAnswer, QuestionSubject, WaitingQuestion};
 pub(crate) use questions::{QuestionEnd, told_answer};
 pub use routes::{Routes, SessionFactory, SessionRequest};

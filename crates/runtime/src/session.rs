@@ -43,7 +43,7 @@ use holdfast_contract::ids::{CallId, HookId, Millis, ModelName, Seq, StreamId};
 use holdfast_contract::message::{Spent, UserText};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, RegistryPin};
-use holdfast_contract::session_frames::{Answer, SessionSettings, TurnOutcome, UiQuestion};
+use holdfast_contract::session_frames::{Answer, SessionSettings, StreamedUpdates, TurnOutcome, UiQuestion};
 use holdfast_contract::tool::ToolSpec;
 use holdfast_contract::wire::{self, UpdateSink};
 use holdfast_kernel::Pending;
@@ -172,6 +172,8 @@ pub(crate) struct HostAnswer {
     pub answer: Result<Content, Fault>,
     /// What an agent used that was invoked.
     pub spent: Option<Spent>,
+    /// What the extension was told meanwhile, if it asked for that.
+    pub streamed: Option<StreamedUpdates>,
     pub reply: oneshot::Sender<Result<Content, Fault>>,
 }
 

@@ -69,7 +69,18 @@ impl MapVault {
         lane: &str,
         files: [(&str, Vec<u8>); N],
     ) -> FoundExtension {
-        self.keep(bundle(manifest, lane), files)
+        self.add_files_granted(manifest, lane, files, Grants::default())
+    }
+
+    /// The same, with grants.
+    pub fn add_files_granted<const N: usize>(
+        &self,
+        manifest: &str,
+        lane: &str,
+        files: [(&str, Vec<u8>); N],
+        grants: Grants,
+    ) -> FoundExtension {
+        self.keep(Bundle { grants, ..bundle(manifest, lane) }, files)
     }
 
     /// Adds an extension for the Python worker.

@@ -181,7 +181,23 @@ pub mod services {
 
 /// The agents. Needs the grant `agents`.
 pub mod agents {
-    pub use crate::bindings::agents::holdfast::extension::agents::{Recipient, background, invoke, task};
+    pub use crate::bindings::agents::holdfast::extension::agents::{
+        CalledTool, Invocation, Recipient, Update, background, invoke, invoke_streamed, task,
+    };
+    use crate::{Content, Failure};
+
+    /// Has an agent do something and gives its answer, like [`invoke`]; `follow` gets what happens meanwhile.
+    pub fn invoke_followed(
+        agent: Option<&str>,
+        task: &str,
+        mut follow: impl FnMut(Update),
+    ) -> Result<Content, Failure> {
+        let invocation = invoke_streamed(agent, task)?;
+        while let Some(update) = invocation.next() {
+            follow(update);
+        }
+        invocation.answer()
+    }
 }
 
 /// The channels that reach the user. Needs the grant `channels`.

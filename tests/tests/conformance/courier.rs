@@ -76,7 +76,8 @@ impl Server {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder, without what was built in it.
+pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
@@ -99,10 +100,7 @@ fn install(scene: &Scene, form: &str, how: &str, asks: &Grants) -> PathBuf {
     }
     fs::write(folder.join("manifest.yaml"), written(how, asks)).unwrap();
     if form == "rust" {
-        let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk").canonicalize().unwrap();
-        let cargo = folder.join("Cargo.toml");
-        let text = fs::read_to_string(&cargo).unwrap();
-        fs::write(cargo, text.replace("../../../../sdk", sdk.to_str().unwrap())).unwrap();
+        point_to_the_sdk(&folder);
     }
     if how.ends_with(".wasm") {
         holdfast_authoring::build(&folder, &mut |_| {}).unwrap_or_else(|problem| {
@@ -110,6 +108,14 @@ fn install(scene: &Scene, form: &str, how: &str, asks: &Grants) -> PathBuf {
         });
     }
     folder
+}
+
+/// Lets a crate that was copied find the SDK.
+pub fn point_to_the_sdk(folder: &Path) {
+    let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sdk").canonicalize().unwrap();
+    let cargo = folder.join("Cargo.toml");
+    let text = fs::read_to_string(&cargo).unwrap();
+    fs::write(cargo, text.replace("../../../../sdk", sdk.to_str().unwrap())).unwrap();
 }
 
 fn written(how: &str, asks: &Grants) -> String {

@@ -116,13 +116,13 @@ async fn an_agent_in_code_uses_tools_models_and_agents_within_its_session() {
     let updates = heard.0.0.lock().unwrap().clone();
     let song: Vec<&CallUpdate> = updates
         .iter()
-        .filter(|it| !matches!(it, CallUpdate::Text(text) if text.starts_with("two")))
+        .filter(|it| !matches!(it, CallUpdate::Text(text) if text.to_text().starts_with("two")))
         .collect();
     assert!(matches!(song[0], CallUpdate::ToolCall { tool, .. } if tool.as_str() == "echo"), "{updates:?}");
     let text: String = song[1..]
         .iter()
         .filter_map(|it| match it {
-            CallUpdate::Text(text) => Some(text.as_str()),
+            CallUpdate::Text(text) => Some(text.to_text()),
             CallUpdate::ToolCall { .. } => None,
         })
         .collect();

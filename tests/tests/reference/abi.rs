@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use holdfast_authoring::wit::{self, ComponentKind, FILES, PACKAGE, VERSION};
-use wit_parser::{Docs, Function, Handle, Interface, Resolve, Type, TypeDefKind};
+use wit_parser::{Docs, Function, FunctionKind, Handle, Interface, Resolve, Type, TypeDefKind, TypeId};
 
 /// The page.
 pub fn page() -> String {
@@ -62,9 +62,18 @@ fn interface(text: &mut String, resolve: &Resolve, name: &str, interface: &Inter
             continue;
         }
         comment(text, "", &defined.docs);
+        if let TypeDefKind::Resource = defined.kind {
+            writeln!(text, "resource {name} {{").unwrap();
+            for method in interface.functions.values().filter(|function| of_resource(function) == Some(*id)) {
+                comment(text, "    ", &method.docs);
+                writeln!(text, "    {}", signature(resolve, method)).unwrap();
+            }
+            text.push_str("}\n");
+            continue;
+        }
         define(text, resolve, name, &defined.kind);
     }
-    for function in interface.functions.values() {
+    for function in interface.functions.values().filter(|function| of_resource(function).is_none()) {
         comment(text, "", &function.docs);
         writeln!(text, "{}", signature(resolve, function)).unwrap();
     }
@@ -104,14 +113,21 @@ fn define(text: &mut String, resolve: &Resolve, name: &str, kind: &TypeDefKind) 
     }
 }
 
+/// The resource whose method a function is.
+fn of_resource(function: &Function) -> Option<TypeId> {
+    match function.kind {
+        FunctionKind::Method(id) => Some(id),
+        _ => None,
+    }
+}
+
 fn signature(resolve: &Resolve, function: &Function) -> String {
-    let parameters: Vec<_> = function
-        .params
-        .iter()
-        .map(|parameter| format!("{}: {}", parameter.name, shown(resolve, &parameter.ty)))
-        .collect();
+    // A method's first parameter is the resource.
+    let given = function.params.iter().skip(usize::from(of_resource(function).is_some()));
+    let parameters: Vec<_> =
+        given.map(|parameter| format!("{}: {}", parameter.name, shown(resolve, &parameter.ty))).collect();
     let result = function.result.map(|result| format!(" -> {}", shown(resolve, &result))).unwrap_or_default();
-    format!("{}: func({}){result};", function.name, parameters.join(", "))
+    format!("{}: func({}){result};", function.item_name(), parameters.join(", "))
 }
 
 fn shown(resolve: &Resolve, given: &Type) -> String {
@@ -134,7 +150,8 @@ fn shown(resolve: &Resolve, given: &Type) -> String {
             (None, None) => "result".to_owned(),
             (ok, err) => format!("result<{}, {}>", inner(&ok), inner(&err)),
         },
-        TypeDefKind::Handle(Handle::Own(_) | Handle::Borrow(_)) => panic!("the interface has no resources"),
+        TypeDefKind::Handle(Handle::Own(id)) => shown(resolve, &Type::Id(*id)),
+        TypeDefKind::Handle(Handle::Borrow(id)) => format!("borrow<{}>", shown(resolve, &Type::Id(*id))),
         other => panic!("this page cannot show a {}", other.as_str()),
     }
 }

@@ -126,7 +126,8 @@ pub fn in_the_interface() -> BTreeSet<String> {
     let imported = wit::interfaces().unwrap().into_iter().filter(|it| it.kind == ComponentKind::Host);
     let names = imported.flat_map(|it| {
         let id = resolve.packages[package].interfaces[&it.name];
-        let functions = resolve.interfaces[id].functions.keys();
+        // The functions of a resource belong to the one that makes it.
+        let functions = resolve.interfaces[id].functions.keys().filter(|function| !function.starts_with('['));
         functions.map(|function| format!("{}.{function}", it.name)).collect::<Vec<_>>()
     });
     names.collect()

@@ -243,7 +243,7 @@ host_calls! {
         "Starts a turn of an agent; the user gets its answer.";
     AgentBackground(TaskArguments) = "agent.background", Agents, Acts, ["agents.background"],
         "Starts a turn of an agent in the background.";
-    AgentInvoke(TaskArguments) = "agent.invoke", Agents, Acts, ["agents.invoke"],
+    AgentInvoke(TaskArguments) = "agent.invoke", Agents, Acts, ["agents.invoke", "agents.invoke-streamed"],
         "Runs an agent in a child session and returns its answer.";
     ToolInvoke(InvokeToolArguments) = "tool.invoke", Agents, Acts, [],
         "Runs a tool that the extension's agent has, as a model's call of it would run, and returns its result.";

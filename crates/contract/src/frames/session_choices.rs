@@ -10,6 +10,7 @@ use crate::ids::HookId;
 use crate::message::LimitKind;
 use crate::problem::Fault;
 use crate::session_frames::{ChunkWord, GateReason, StreamGuarded};
+use crate::wire::CallUpdate;
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +68,33 @@ impl StreamGuarded {
         };
         let words = self.words.iter().filter_map(|word| Some((word.hook.clone(), reason(word)?)));
         words.map(|(hook, reason)| GateReason { hook, reason }).collect()
+    }
+}
+
+/// What an extension was told while a host call of it was served.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StreamedUpdates {
+    /// Which of the session's streamed calls it is, in the order in which they began; 0 outside of a session.
+    pub begun: u32,
+    /// The updates, in order and in the pieces in which it got them.
+    pub updates: Vec<CallUpdate>,
+    /// How many updates it did not get, because there were too many. The answer has all of the text.
+    #[serde(default, skip_serializing_if = "is_none_left_out")]
+    pub left_out: u64,
+}
+
+fn is_none_left_out(count: &u64) -> bool {
+    *count == 0
+}
+
+impl Contents for StreamedUpdates {
+    fn contents(&mut self, visit: &mut dyn FnMut(&mut Content)) {
+        for update in &mut self.updates {
+            match update {
+                CallUpdate::Text(content) | CallUpdate::ToolCall { arguments: content, .. } => visit(content),
+            }
+        }
     }
 }
 

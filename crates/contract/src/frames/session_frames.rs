@@ -20,7 +20,7 @@ use crate::registry::{ExtensionRef, RegistryPin, RegistryRef};
 use crate::tool::{CallStatus, EffectClass, ToolOutcome};
 
 pub use super::session_choices::{
-    Answer, ApprovalScope, CheckOutcome, ChunkSaid, ToolVerdict, TurnOutcome, UiQuestion,
+    Answer, ApprovalScope, CheckOutcome, ChunkSaid, StreamedUpdates, ToolVerdict, TurnOutcome, UiQuestion,
 };
 
 macro_rules! bodies {
@@ -724,7 +724,10 @@ bodies! {
         /// What an agent used that was invoked, which the session pays.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         spent: Option<Spent>,
-    } holds arguments, outcome;
+        /// What the extension was told while the call was served, if it asked for that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        streamed: Option<StreamedUpdates>,
+    } holds arguments, outcome, streamed;
 
     /// `delivery.reported`
     struct DeliveryReported {

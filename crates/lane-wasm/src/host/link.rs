@@ -14,6 +14,7 @@ use wasmtime::component::{Component, Linker, LinkerInstance};
 use wasmtime::{Result, StoreContextMut};
 
 use crate::faults::{Stop, stop};
+use crate::host::invocations::invocations;
 use crate::host::{outside, wasi};
 use crate::instance::guest::Guest;
 use crate::wit::abi::{ContentOut, Failure, Level, NewEvent, Recipient, TurnInfo};
@@ -360,6 +361,7 @@ fn agents(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             Ok((answer.map(content).map_err(Failure::from),))
         })
     })?;
+    invocations(at)?;
     for (function, kind) in [("task", HostCallKind::AgentTask), ("background", HostCallKind::AgentBackground)]
     {
         type Started = (Option<String>, String, Recipient);
@@ -396,7 +398,7 @@ async fn with_arguments(
     Ok(call_host(store, HostCall::of(kind, named)).await?.map(content).map_err(Failure::from))
 }
 
-fn content(answer: Content) -> ContentOut {
+pub(super) fn content(answer: Content) -> ContentOut {
     match answer.value() {
         Value::String(text) => ContentOut::Text(text.clone()),
         _ => ContentOut::Json(answer.json().to_owned()),

@@ -13,6 +13,7 @@ use holdfast_contract::wire::Host;
 use wasmtime::{Engine, ResourceLimiter, Result, Store, StoreContextMut, UpdateDeadline};
 
 use crate::faults::{Stop, stop};
+use crate::host::invocations::Invocations;
 
 /// Shared by all instances of an activation.
 pub(crate) struct Activation {
@@ -37,6 +38,8 @@ pub(crate) struct Guest {
     pub host: Option<Arc<dyn Host>>,
     /// The turn of the current call, or of the last one.
     pub turn: Option<TurnView>,
+    /// The agents that it follows.
+    pub invocations: Invocations,
     /// Epoch ticks left for the call.
     ticks: u64,
     /// The limits of the call.
@@ -55,6 +58,7 @@ impl Guest {
             activation: activation.clone(),
             host: None,
             turn: None,
+            invocations: Invocations::default(),
             ticks: 0,
             allowance: Allowance { fuel: 0, ticks: 0, yields: false, renews: false },
             host_calls: 0,

@@ -295,6 +295,24 @@ pub(crate) struct KnownChannels {
     pub default_id: Option<String>,
 }
 
+/// `agents.called-tool`.
+#[derive(ComponentType, Lower)]
+#[component(record)]
+pub(crate) struct CalledTool {
+    pub tool: String,
+    pub arguments: String,
+}
+
+/// `agents.update`.
+#[derive(ComponentType, Lower)]
+#[component(variant)]
+pub(crate) enum Update {
+    #[component(name = "text")]
+    Text(String),
+    #[component(name = "tool-call")]
+    ToolCall(CalledTool),
+}
+
 /// `http.request`.
 #[derive(ComponentType, Lift)]
 #[component(record)]

@@ -1,6 +1,6 @@
 //! What strict replay runs again, and the host that answers it from the record.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ use holdfast_contract::session_frames::{
     UiQuestion,
 };
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
-use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Instance, Lane, Later, Reply, UpdateSink};
 use holdfast_policy::{Policy, PolicyRequest};
 use holdfast_runtime::calls::{
     CallEnd, CallKey, ContextTokenBudget, Instances, SchemaChecks, chunk_guards, chunk_input, chunk_instance,
@@ -35,13 +35,11 @@ use holdfast_store::Store;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::answers::{RecordedAnswer, RecordedAnswers, told_again};
 use super::json_of;
 
 /// Who asks the host: the frame that the call is under, the extension, and the hook if it is one.
 pub(super) type RecordedCaller = (Seq, ExtensionId, Option<HookId>);
-
-/// What was asked of the host in the middle of a call, and what it answered, in order.
-pub(super) type RecordedAnswers = VecDeque<(HostCall, Result<Content, Fault>)>;
 
 /// A model that was asked.
 struct Asked {
@@ -478,7 +476,7 @@ pub(super) fn noted(
     if let Body::UiAnswered(fact) = body {
         if let Some((asker, question)) = questions.remove(&fact.request) {
             let answer = fact.answer.clone().unwrap_or_else(nothing);
-            answers.entry(asker).or_default().push_back((HostCall::Ui(question), Ok(answer)));
+            answers.entry(asker).or_default().add(HostCall::Ui(question), Ok(answer));
         }
         return;
     }
@@ -498,7 +496,9 @@ pub(super) fn noted(
                 Some(HostCallKind::StateGet) => HostCall::StateGet { key: fact.arguments.to_text() },
                 _ => HostCall::named(&fact.ask, fact.arguments.clone()),
             };
-            (&fact.hook, (call, answer))
+            let (asker, streamed) = ((cause, extension.id.clone(), fact.hook.clone()), fact.streamed.clone());
+            answers.entry(asker).or_default().add_recorded(RecordedAnswer { call, answer, streamed });
+            return;
         }
         Body::StateWritten(fact) => {
             let ask = HostCall::StateSet { key: fact.key.clone(), value: fact.value.clone() };
@@ -515,7 +515,7 @@ pub(super) fn noted(
         _ => return,
     };
     let asker = (cause, extension.id.clone(), hook.clone());
-    answers.entry(asker).or_default().push_back((ask, answer));
+    answers.entry(asker).or_default().add(ask, answer);
 }
 
 fn nothing() -> Content {
@@ -565,24 +565,27 @@ impl Host for Recorded {
         if call.kind().is_some_and(|kind| kind.redaction() == Redaction::Answer) {
             return Box::pin(std::future::pending());
         }
-        let next = {
-            let mut recorded = self.0.lock();
-            // The host asked the user about it, and the extension has not.
-            if call.kind().is_some_and(HostCallKind::may_ask_the_user) {
-                while recorded.front().is_some_and(|(recorded, _)| matches!(recorded, HostCall::Ui(_))) {
-                    recorded.pop_front();
-                }
-            }
-            recorded.pop_front()
-        };
+        let next = self.0.lock().next(&call);
         let answer = match next {
-            Some((recorded, answer)) if recorded == call => answer,
-            Some((recorded, _)) => {
+            Some(recorded) if recorded.call == call => recorded.answer,
+            Some(RecordedAnswer { call: recorded, .. }) => {
                 let message = format!("the host call {call:?} was made where {recorded:?} was recorded");
                 Err(Fault::new(Code::ReplayDiverged, message))
             }
             None => Err(Fault::new(Code::ReplayDiverged, format!("the host call {call:?} is not recorded"))),
         };
         Box::pin(std::future::ready(answer))
+    }
+    fn call_streamed(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Later<Result<Content, Fault>> {
+        let recorded = self.0.lock().next_streamed(&call);
+        match recorded {
+            Some((streamed, recorded)) => told_again(streamed, recorded.answer, updates),
+            None => self.call_within(call, timeout),
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! what was asked then, and what the host answered then it answers now. A hook that was not there when the session was recorded is
 //! asked wherever it would have been, and compared with no objection.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,7 +22,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
 use holdfast_contract::session_frames::{ChunkSaid, StreamGuarded, UiQuestion};
 use holdfast_contract::tool::ToolOutcome;
-use holdfast_contract::wire::{Call, Host, Instance, Later};
+use holdfast_contract::wire::{Call, Host, Instance, Later, UpdateSink};
 use holdfast_kernel::Session;
 use holdfast_policy::{Policy, PolicyRequest};
 use holdfast_runtime::calls::{
@@ -34,8 +34,9 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::answers::{RecordedAnswers, told_again};
 use super::check_kernel;
-use super::reexecute::{RecordedAnswers, RecordedCaller, noted};
+use super::reexecute::{RecordedCaller, noted};
 
 /// What is tried.
 pub enum WhatIfCandidate {
@@ -397,20 +398,32 @@ impl Run<'_> {
 
 /// A host that answers from the record, and remembers when it could not.
 struct Witness {
-    answers: Mutex<VecDeque<(HostCall, Result<Content, Fault>)>>,
+    answers: Mutex<RecordedAnswers>,
     missed: AtomicBool,
 }
 
 impl Host for Witness {
     fn call_within(&self, call: HostCall, _: Option<Millis>) -> Later<Result<Content, Fault>> {
-        let next = self.answers.lock().pop_front();
+        let next = self.answers.lock().next(&call);
         let answer = match next {
-            Some((recorded, answer)) if recorded == call => answer,
+            Some(recorded) if recorded.call == call => recorded.answer,
             _ => {
                 self.missed.store(true, Ordering::SeqCst);
                 Err(Fault::new(Code::ReplayDiverged, "this was not asked when the session was recorded"))
             }
         };
         Box::pin(std::future::ready(answer))
+    }
+    fn call_streamed(
+        &self,
+        call: HostCall,
+        timeout: Option<Millis>,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Later<Result<Content, Fault>> {
+        let recorded = self.answers.lock().next_streamed(&call);
+        match recorded {
+            Some((streamed, recorded)) => told_again(streamed, recorded.answer, updates),
+            None => self.call_within(call, timeout),
+        }
     }
 }

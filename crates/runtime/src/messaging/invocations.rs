@@ -3,6 +3,7 @@
 //! The session is recorded like any other: a tool passes the schema check, the policy, the gates and the approval, and a model is asked
 //! within the budget. It is nested under the caller's session, if there is one, and charged to it.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -11,9 +12,10 @@ use holdfast_contract::content::Content;
 use holdfast_contract::ids::{AgentId, Seq, StreamId, ToolName};
 use holdfast_contract::message::{AskedCall, Origin};
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::session_frames::{Parent, TurnOutcome};
+use holdfast_contract::session_frames::{Parent, StreamedUpdates, TurnOutcome};
 use holdfast_contract::wire::{CallUpdate, UpdateSink};
 use holdfast_model::direct::NAME as DIRECT;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::turns::answer_of;
@@ -58,6 +60,73 @@ impl Invocation {
             Self::Model { prompt, .. } => prompt.clone(),
         }
     }
+}
+
+/// The updates that one call passes on and records at most, and their bytes.
+const MAX_UPDATES: usize = 4096;
+const MAX_UPDATE_BYTES: u64 = 1 << 20;
+
+/// Keeps what an extension is told while a call of it is served, for the frame with the answer. An update is kept once the extension
+/// has it, so that a replay tells the same.
+pub(crate) struct RecordedUpdates {
+    sink: Arc<dyn UpdateSink>,
+    kept: Mutex<KeptUpdates>,
+}
+
+#[derive(Default)]
+struct KeptUpdates {
+    streamed: StreamedUpdates,
+    bytes: u64,
+}
+
+impl RecordedUpdates {
+    /// For a call that is the session's streamed call of this number.
+    pub(crate) fn new(sink: Arc<dyn UpdateSink>, begun: u32) -> Arc<Self> {
+        let streamed = StreamedUpdates { begun, ..StreamedUpdates::default() };
+        Arc::new(Self { sink, kept: Mutex::new(KeptUpdates { streamed, bytes: 0 }) })
+    }
+
+    /// What was passed on.
+    pub(crate) fn streamed(&self) -> StreamedUpdates {
+        self.kept.lock().streamed.clone()
+    }
+
+    /// Waits for an answer for as long as the extension wants it.
+    pub(crate) async fn wanted(
+        &self,
+        answer: impl Future<Output = Result<Content, Fault>>,
+    ) -> Result<Content, Fault> {
+        tokio::select! {
+            biased;
+            answer = answer => answer,
+            () = self.sink.cancelled() => Err(unwanted()),
+        }
+    }
+
+    async fn pass_on(&self, update: CallUpdate) {
+        let bytes = match &update {
+            CallUpdate::Text(content) | CallUpdate::ToolCall { arguments: content, .. } => {
+                content.approximate_bytes()
+            }
+        };
+        {
+            let mut kept = self.kept.lock();
+            kept.bytes = kept.bytes.saturating_add(bytes);
+            // Once one is left out, so are all that follow: what is told has no gap.
+            let is_full = kept.streamed.left_out > 0 || kept.streamed.updates.len() >= MAX_UPDATES;
+            if is_full || kept.bytes > MAX_UPDATE_BYTES {
+                kept.streamed.left_out += 1;
+                return;
+            }
+        }
+        self.sink.send(update.clone()).await;
+        self.kept.lock().streamed.updates.push(update);
+    }
+}
+
+/// Why a call ends whose answer nobody wants any more.
+pub(crate) fn unwanted() -> Fault {
+    Fault::new(Code::TurnCancelled, "the caller has stopped waiting")
 }
 
 /// A session with a waiting caller. Dropped before it has ended, because its caller was late or is gone, it is cancelled.
@@ -191,7 +260,7 @@ async fn said_to(
     handle: &SessionHandle,
     channel: &str,
     text: String,
-    updates: Option<&Arc<dyn UpdateSink>>,
+    updates: Option<&Arc<RecordedUpdates>>,
 ) -> Result<TurnReport, Problem> {
     let text = Content::text(text);
     let Some(updates) = updates else { return handle.say_pinned(channel, text, None).await };
@@ -204,14 +273,18 @@ async fn said_to(
     let shown = async {
         while let Some(piece) = output.next().await {
             let update = match piece {
-                StreamChunk::Text(text) => CallUpdate::Text(text),
+                StreamChunk::Text(text) => CallUpdate::Text(Content::text(text)),
                 StreamChunk::Call(AskedCall { tool, arguments, .. }) => {
                     CallUpdate::ToolCall { tool, arguments }
                 }
                 StreamChunk::Begins | StreamChunk::Status(..) => continue,
             };
-            updates.send(update).await;
+            updates.pass_on(update).await;
         }
     };
     tokio::join!(answer, shown).0
 }
+
+#[cfg(test)]
+#[path = "invocations_tests.rs"]
+mod tests;

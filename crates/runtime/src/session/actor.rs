@@ -90,6 +90,8 @@ pub(crate) struct SessionActor {
     pub(super) searched: u64,
     /// The model call in which an agent's code was asked last.
     pub(super) code_asked: Option<Seq>,
+    /// Host calls that were followed while they were served.
+    pub(super) streamed_calls: u32,
     /// Which attempt at its model call is the last one.
     pub(super) attempt: u32,
     /// Whether events are raised about the running turn.
@@ -154,6 +156,7 @@ impl SessionActor {
             time_before,
             searched: 0,
             code_asked: None,
+            streamed_calls: 0,
             attempt: 1,
             watched: false,
             broken: None,

@@ -14,16 +14,18 @@ use holdfast_contract::hook::HookPoint;
 use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::ids::{ExtensionId, HookId, Seq};
 use holdfast_contract::message::Limits;
-use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::{
     ClockRead, HostCalled, MessageInjected, RandomDrawn, StateWritten, UiQuestion, UiRequested,
 };
 use holdfast_contract::tool::ToolOutcome;
+use holdfast_contract::wire::UpdateSink;
 use tokio::sync::oneshot;
 
 use super::{HostAnswer, SessionActor, SessionCommand, SessionHostCall};
-use crate::host::{Caller, SessionUser, refuse_in_hook, require};
+use crate::host::{Caller, SessionUser, is_invocation, refuse_in_hook, require};
+use crate::messaging::{RecordedUpdates, unwanted};
 use crate::usage::DelegatedBudget;
 
 /// A host call that has a frame of its own: the frame, and the answer.
@@ -44,7 +46,16 @@ impl SessionActor {
         let SessionHostCall { extension, under, hook, call, timeout, updates, reply } = asked;
         if let Err(fault) = self.inner.admit(&extension, &call) {
             let (call, answer) = (call.record_of_refusal(), Err(fault));
-            return self.answered(HostAnswer { extension, under, hook, call, answer, spent: None, reply });
+            return self.answered(HostAnswer {
+                extension,
+                under,
+                hook,
+                call,
+                answer,
+                spent: None,
+                streamed: None,
+                reply,
+            });
         }
         let id = extension.id.clone();
         let recorded = match call {
@@ -61,8 +72,17 @@ impl SessionActor {
                 Ok(()) => return self.ask_user(&extension, (under, hook), question, reply),
                 Err(refusal) => {
                     let call = HostCall::Ui(question).record();
-                    let (answer, spent) = (Err(refusal), None);
-                    return self.answered(HostAnswer { extension, under, hook, call, answer, spent, reply });
+                    let (answer, spent, streamed) = (Err(refusal), None, None);
+                    return self.answered(HostAnswer {
+                        extension,
+                        under,
+                        hook,
+                        call,
+                        answer,
+                        spent,
+                        streamed,
+                        reply,
+                    });
                 }
             },
             call => {
@@ -95,6 +115,7 @@ impl SessionActor {
             arguments: Content::text(key),
             outcome: ToolOutcome::Result(value.clone()),
             spent: None,
+            streamed: None,
         };
         RecordedCall::new(read, value)
     }
@@ -124,14 +145,23 @@ impl SessionActor {
         let SessionHostCall { extension, under, hook, call, timeout, updates, mut reply } = asked;
         if let Some(refusal) = self.refuses_hook(hook.as_ref(), &call) {
             let (call, answer) = (call.record(), Err(refusal));
-            return self.answered(HostAnswer { extension, under, hook, call, answer, spent: None, reply });
+            return self.answered(HostAnswer {
+                extension,
+                under,
+                hook,
+                call,
+                answer,
+                spent: None,
+                streamed: None,
+                reply,
+            });
         }
         let budget = DelegatedBudget::new(self.left_for(under));
         let caller = self.caller(&extension, (under, hook.clone()), budget.clone());
-        let caller = Caller { updates, ..caller };
+        let is_invocation = is_invocation(&call);
+        let updates = updates.filter(|_| is_invocation).map(|sink| self.recorded_updates(sink));
+        let caller = Caller { updates: updates.clone(), ..caller };
         let record = call.record();
-        let is_invocation =
-            matches!(call, HostCall::AgentInvoke(_) | HostCall::ToolInvoke(_) | HostCall::ModelInvoke(_));
         let mut answer = match call {
             HostCall::ToolsFind(it) => self.tools_find(&caller, &it.read),
             HostCall::CapabilitiesList(_) => self.capabilities_list(&caller),
@@ -139,25 +169,47 @@ impl SessionActor {
         };
         // An answer that is ready is recorded at once: answers keep the order of the calls.
         if let Some(answer) = (&mut answer).now_or_never() {
-            let spent = budget.used();
-            return self.answered(HostAnswer { extension, under, hook, call: record, answer, spent, reply });
+            let (spent, streamed) = (budget.used(), updates.map(|updates| updates.streamed()));
+            return self.answered(HostAnswer {
+                extension,
+                under,
+                hook,
+                call: record,
+                answer,
+                spent,
+                streamed,
+                reply,
+            });
         }
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
             let answer = if is_invocation {
+                let wanted = async {
+                    match &updates {
+                        None => answer.await,
+                        Some(updates) => updates.wanted(answer).await,
+                    }
+                };
                 // An agent is cancelled when its caller has stopped waiting.
                 tokio::select! {
                     biased;
-                    answer = answer => answer,
-                    () = reply.closed() => Err(Fault::new(Code::TurnCancelled, "the caller has stopped waiting")),
+                    answer = wanted => answer,
+                    () = reply.closed() => Err(unwanted()),
                 }
             } else {
                 answer.await
             };
-            let spent = budget.used();
-            let answered = HostAnswer { extension, under, hook, call: record, answer, spent, reply };
+            let (spent, streamed) = (budget.used(), updates.map(|updates| updates.streamed()));
+            let answered =
+                HostAnswer { extension, under, hook, call: record, answer, spent, streamed, reply };
             drop(inbox.send(SessionCommand::Answered(Box::new(answered))));
         });
+    }
+
+    /// Numbers a streamed call, so that a replay tells apart those that are under way at once.
+    fn recorded_updates(&mut self, sink: Arc<dyn UpdateSink>) -> Arc<RecordedUpdates> {
+        self.streamed_calls += 1;
+        RecordedUpdates::new(sink, self.streamed_calls)
     }
 
     /// Refuses a call of a capability that the extension does not hold.
@@ -200,10 +252,10 @@ impl SessionActor {
 
     /// Records a host call and its answer, and then sends the answer.
     pub(super) fn answered(&mut self, answered: HostAnswer) {
-        let HostAnswer { extension, under, hook, call, answer, spent, reply } = answered;
+        let HostAnswer { extension, under, hook, call, answer, spent, streamed, reply } = answered;
         let mut body = self.inner.host_called(&extension, hook, call, &answer);
         if let Body::HostCalled(fact) = &mut body {
-            fact.spent = spent;
+            (fact.spent, fact.streamed) = (spent, streamed);
         }
         let input = self.fact(FrameSource::Extension(extension), Some(under), body);
         let recorded = self.step(input).map_err(|problem| problem.to_fault());

@@ -21,8 +21,90 @@ pub mod holdfast {
             #[doc(hidden)]
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
+            pub type Json = super::super::super::__with_name0::Json;
             pub type Content = super::super::super::__with_name0::Content;
             pub type Failure = super::super::super::__with_name0::Failure;
+            /// A tool that an agent calls.
+            #[derive(Clone)]
+            pub struct CalledTool {
+                pub tool: _rt::String,
+                /// The arguments that its model has written.
+                pub arguments: Json,
+            }
+            impl ::core::fmt::Debug for CalledTool {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    f.debug_struct("CalledTool")
+                        .field("tool", &self.tool)
+                        .field("arguments", &self.arguments)
+                        .finish()
+                }
+            }
+            /// Something that happens while an agent answers. It is provisional: what counts is the answer.
+            #[derive(Clone)]
+            pub enum Update {
+                /// More of the agent's text.
+                Text(_rt::String),
+                /// The agent calls a tool.
+                ToolCall(CalledTool),
+            }
+            impl ::core::fmt::Debug for Update {
+                fn fmt(
+                    &self,
+                    f: &mut ::core::fmt::Formatter<'_>,
+                ) -> ::core::fmt::Result {
+                    match self {
+                        Update::Text(e) => {
+                            f.debug_tuple("Update::Text").field(e).finish()
+                        }
+                        Update::ToolCall(e) => {
+                            f.debug_tuple("Update::ToolCall").field(e).finish()
+                        }
+                    }
+                }
+            }
+            /// An agent at work. It is cancelled when the handle is dropped before the end, or when the call of the extension ends.
+            #[derive(Debug)]
+            #[repr(transparent)]
+            pub struct Invocation {
+                handle: _rt::Resource<Invocation>,
+            }
+            impl Invocation {
+                #[doc(hidden)]
+                pub unsafe fn from_handle(handle: u32) -> Self {
+                    Self {
+                        handle: unsafe { _rt::Resource::from_handle(handle) },
+                    }
+                }
+                #[doc(hidden)]
+                pub fn take_handle(&self) -> u32 {
+                    _rt::Resource::take_handle(&self.handle)
+                }
+                #[doc(hidden)]
+                pub fn handle(&self) -> u32 {
+                    _rt::Resource::handle(&self.handle)
+                }
+            }
+            unsafe impl _rt::WasmResource for Invocation {
+                #[inline]
+                unsafe fn drop(_handle: u32) {
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "holdfast:extension/agents@0.1.0-draft")]
+                    unsafe extern "C" {
+                        #[link_name = "[resource-drop]invocation"]
+                        fn drop(_: i32);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn drop(_: i32) {
+                        unreachable!()
+                    }
+                    unsafe {
+                        drop(_handle as i32);
+                    }
+                }
+            }
             /// Where the answer of a task goes.
             #[derive(Clone)]
             pub struct Recipient {
@@ -245,6 +327,447 @@ pub mod holdfast {
                         _ => _rt::invalid_enum_discriminant(),
                     };
                     result28
+                }
+            }
+            impl Invocation {
+                #[allow(unused_unsafe, clippy::all)]
+                /// Waits for what happens next; none when the agent has finished. Of a very long answer, updates are left out.
+                #[allow(async_fn_in_trait)]
+                pub fn next(&self) -> Option<Update> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 6 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 6
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(
+                            wasm_import_module = "holdfast:extension/agents@0.1.0-draft"
+                        )]
+                        unsafe extern "C" {
+                            #[link_name = "[method]invocation.next"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                        let result14 = match l2 {
+                            0 => None,
+                            1 => {
+                                let e = {
+                                    let l3 = i32::from(
+                                        *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                    );
+                                    let v13 = match l3 {
+                                        0 => {
+                                            let e13 = {
+                                                let l4 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l5 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len6 = l5;
+                                                let bytes6 = _rt::Vec::from_raw_parts(
+                                                    l4.cast(),
+                                                    len6,
+                                                    len6,
+                                                );
+                                                _rt::string_lift(bytes6)
+                                            };
+                                            Update::Text(e13)
+                                        }
+                                        n => {
+                                            debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                            let e13 = {
+                                                let l7 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l8 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len9 = l8;
+                                                let bytes9 = _rt::Vec::from_raw_parts(
+                                                    l7.cast(),
+                                                    len9,
+                                                    len9,
+                                                );
+                                                let l10 = *ptr0
+                                                    .add(4 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l11 = *ptr0
+                                                    .add(5 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len12 = l11;
+                                                let bytes12 = _rt::Vec::from_raw_parts(
+                                                    l10.cast(),
+                                                    len12,
+                                                    len12,
+                                                );
+                                                CalledTool {
+                                                    tool: _rt::string_lift(bytes9),
+                                                    arguments: _rt::string_lift(bytes12),
+                                                }
+                                            };
+                                            Update::ToolCall(e13)
+                                        }
+                                    };
+                                    v13
+                                };
+                                Some(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result14
+                    }
+                }
+            }
+            impl Invocation {
+                #[allow(unused_unsafe, clippy::all)]
+                /// Waits until the agent has finished, and gives its answer. Updates that were not read are skipped.
+                #[allow(async_fn_in_trait)]
+                pub fn answer(&self) -> Result<Content, Failure> {
+                    unsafe {
+                        #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                        #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                        struct RetArea(
+                            [::core::mem::MaybeUninit<
+                                u8,
+                            >; 4 * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let mut ret_area = RetArea(
+                            [::core::mem::MaybeUninit::uninit(); 4
+                                * ::core::mem::size_of::<*const u8>()],
+                        );
+                        let ptr0 = ret_area.0.as_mut_ptr().cast::<u8>();
+                        #[cfg(target_arch = "wasm32")]
+                        #[link(
+                            wasm_import_module = "holdfast:extension/agents@0.1.0-draft"
+                        )]
+                        unsafe extern "C" {
+                            #[link_name = "[method]invocation.answer"]
+                            fn wit_import1(_: i32, _: *mut u8);
+                        }
+                        #[cfg(not(target_arch = "wasm32"))]
+                        unsafe extern "C" fn wit_import1(_: i32, _: *mut u8) {
+                            unreachable!()
+                        }
+                        wit_import1((self).handle() as i32, ptr0);
+                        let l2 = i32::from(*ptr0.add(0).cast::<u8>());
+                        let result25 = match l2 {
+                            0 => {
+                                let e = {
+                                    let l3 = i32::from(
+                                        *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                    );
+                                    use super::super::super::__with_name0::Content as V10;
+                                    let v10 = match l3 {
+                                        0 => {
+                                            let e10 = {
+                                                let l4 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l5 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len6 = l5;
+                                                let bytes6 = _rt::Vec::from_raw_parts(
+                                                    l4.cast(),
+                                                    len6,
+                                                    len6,
+                                                );
+                                                _rt::string_lift(bytes6)
+                                            };
+                                            V10::Text(e10)
+                                        }
+                                        n => {
+                                            debug_assert_eq!(n, 1, "invalid enum discriminant");
+                                            let e10 = {
+                                                let l7 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l8 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len9 = l8;
+                                                let bytes9 = _rt::Vec::from_raw_parts(
+                                                    l7.cast(),
+                                                    len9,
+                                                    len9,
+                                                );
+                                                _rt::string_lift(bytes9)
+                                            };
+                                            V10::Json(e10)
+                                        }
+                                    };
+                                    v10
+                                };
+                                Ok(e)
+                            }
+                            1 => {
+                                let e = {
+                                    let l11 = i32::from(
+                                        *ptr0.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                    );
+                                    use super::super::super::__with_name0::Failure as V24;
+                                    let v24 = match l11 {
+                                        0 => {
+                                            let e24 = {
+                                                let l12 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l13 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len14 = l13;
+                                                let bytes14 = _rt::Vec::from_raw_parts(
+                                                    l12.cast(),
+                                                    len14,
+                                                    len14,
+                                                );
+                                                _rt::string_lift(bytes14)
+                                            };
+                                            V24::InvalidArguments(e24)
+                                        }
+                                        1 => {
+                                            let e24 = {
+                                                let l15 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l16 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len17 = l16;
+                                                let bytes17 = _rt::Vec::from_raw_parts(
+                                                    l15.cast(),
+                                                    len17,
+                                                    len17,
+                                                );
+                                                _rt::string_lift(bytes17)
+                                            };
+                                            V24::Denied(e24)
+                                        }
+                                        2 => {
+                                            let e24 = {
+                                                let l18 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l19 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len20 = l19;
+                                                let bytes20 = _rt::Vec::from_raw_parts(
+                                                    l18.cast(),
+                                                    len20,
+                                                    len20,
+                                                );
+                                                _rt::string_lift(bytes20)
+                                            };
+                                            V24::NotFound(e24)
+                                        }
+                                        n => {
+                                            debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                            let e24 = {
+                                                let l21 = *ptr0
+                                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<*mut u8>();
+                                                let l22 = *ptr0
+                                                    .add(3 * ::core::mem::size_of::<*const u8>())
+                                                    .cast::<usize>();
+                                                let len23 = l22;
+                                                let bytes23 = _rt::Vec::from_raw_parts(
+                                                    l21.cast(),
+                                                    len23,
+                                                    len23,
+                                                );
+                                                _rt::string_lift(bytes23)
+                                            };
+                                            V24::Failed(e24)
+                                        }
+                                    };
+                                    v24
+                                };
+                                Err(e)
+                            }
+                            _ => _rt::invalid_enum_discriminant(),
+                        };
+                        result25
+                    }
+                }
+            }
+            #[allow(unused_unsafe, clippy::all)]
+            /// The same as `invoke`, with what happens meanwhile. At most 8 invocations are open at once.
+            #[allow(async_fn_in_trait)]
+            pub fn invoke_streamed(
+                agent: Option<&str>,
+                task: &str,
+            ) -> Result<Invocation, Failure> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 4 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 4
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let (result1_0, result1_1, result1_2) = match agent {
+                        Some(e) => {
+                            let vec0 = e;
+                            let ptr0 = vec0.as_ptr().cast::<u8>();
+                            let len0 = vec0.len();
+                            (1i32, ptr0.cast_mut(), len0)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let vec2 = task;
+                    let ptr2 = vec2.as_ptr().cast::<u8>();
+                    let len2 = vec2.len();
+                    let ptr3 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(wasm_import_module = "holdfast:extension/agents@0.1.0-draft")]
+                    unsafe extern "C" {
+                        #[link_name = "invoke-streamed"]
+                        fn wit_import4(
+                            _: i32,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import4(
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import4(
+                        result1_0,
+                        result1_1,
+                        result1_2,
+                        ptr2.cast_mut(),
+                        len2,
+                        ptr3,
+                    );
+                    let l5 = i32::from(*ptr3.add(0).cast::<u8>());
+                    let result21 = match l5 {
+                        0 => {
+                            let e = {
+                                let l6 = *ptr3
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<i32>();
+                                Invocation::from_handle(l6 as u32)
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l7 = i32::from(
+                                    *ptr3.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                use super::super::super::__with_name0::Failure as V20;
+                                let v20 = match l7 {
+                                    0 => {
+                                        let e20 = {
+                                            let l8 = *ptr3
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l9 = *ptr3
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len10 = l9;
+                                            let bytes10 = _rt::Vec::from_raw_parts(
+                                                l8.cast(),
+                                                len10,
+                                                len10,
+                                            );
+                                            _rt::string_lift(bytes10)
+                                        };
+                                        V20::InvalidArguments(e20)
+                                    }
+                                    1 => {
+                                        let e20 = {
+                                            let l11 = *ptr3
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l12 = *ptr3
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len13 = l12;
+                                            let bytes13 = _rt::Vec::from_raw_parts(
+                                                l11.cast(),
+                                                len13,
+                                                len13,
+                                            );
+                                            _rt::string_lift(bytes13)
+                                        };
+                                        V20::Denied(e20)
+                                    }
+                                    2 => {
+                                        let e20 = {
+                                            let l14 = *ptr3
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l15 = *ptr3
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len16 = l15;
+                                            let bytes16 = _rt::Vec::from_raw_parts(
+                                                l14.cast(),
+                                                len16,
+                                                len16,
+                                            );
+                                            _rt::string_lift(bytes16)
+                                        };
+                                        V20::NotFound(e20)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        let e20 = {
+                                            let l17 = *ptr3
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l18 = *ptr3
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len19 = l18;
+                                            let bytes19 = _rt::Vec::from_raw_parts(
+                                                l17.cast(),
+                                                len19,
+                                                len19,
+                                            );
+                                            _rt::string_lift(bytes19)
+                                        };
+                                        V20::Failed(e20)
+                                    }
+                                };
+                                v20
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result21
                 }
             }
             #[allow(unused_unsafe, clippy::all)]
@@ -722,6 +1245,80 @@ pub mod holdfast {
 mod _rt {
     #![allow(dead_code, unused_imports, clippy::all)]
     pub use alloc_crate::string::String;
+    use core::fmt;
+    use core::marker;
+    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    /// A type which represents a component model resource, either imported or
+    /// exported into this component.
+    ///
+    /// This is a low-level wrapper which handles the lifetime of the resource
+    /// (namely this has a destructor). The `T` provided defines the component model
+    /// intrinsics that this wrapper uses.
+    ///
+    /// One of the chief purposes of this type is to provide `Deref` implementations
+    /// to access the underlying data when it is owned.
+    ///
+    /// This type is primarily used in generated code for exported and imported
+    /// resources.
+    #[repr(transparent)]
+    pub struct Resource<T: WasmResource> {
+        handle: AtomicU32,
+        _marker: marker::PhantomData<T>,
+    }
+    /// A trait which all wasm resources implement, namely providing the ability to
+    /// drop a resource.
+    ///
+    /// This generally is implemented by generated code, not user-facing code.
+    #[allow(clippy::missing_safety_doc)]
+    pub unsafe trait WasmResource {
+        /// Invokes the `[resource-drop]...` intrinsic.
+        unsafe fn drop(handle: u32);
+    }
+    impl<T: WasmResource> Resource<T> {
+        #[doc(hidden)]
+        pub unsafe fn from_handle(handle: u32) -> Self {
+            debug_assert!(handle != 0 && handle != u32::MAX);
+            Self {
+                handle: AtomicU32::new(handle),
+                _marker: marker::PhantomData,
+            }
+        }
+        /// Takes ownership of the handle owned by `resource`.
+        ///
+        /// Note that this ideally would be `into_handle` taking `Resource<T>` by
+        /// ownership. The code generator does not enable that in all situations,
+        /// unfortunately, so this is provided instead.
+        ///
+        /// Also note that `take_handle` is in theory only ever called on values
+        /// owned by a generated function. For example a generated function might
+        /// take `Resource<T>` as an argument but then call `take_handle` on a
+        /// reference to that argument. In that sense the dynamic nature of
+        /// `take_handle` should only be exposed internally to generated code, not
+        /// to user code.
+        #[doc(hidden)]
+        pub fn take_handle(resource: &Resource<T>) -> u32 {
+            resource.handle.swap(u32::MAX, Relaxed)
+        }
+        #[doc(hidden)]
+        pub fn handle(resource: &Resource<T>) -> u32 {
+            resource.handle.load(Relaxed)
+        }
+    }
+    impl<T: WasmResource> fmt::Debug for Resource<T> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.debug_struct("Resource").field("handle", &self.handle).finish()
+        }
+    }
+    impl<T: WasmResource> Drop for Resource<T> {
+        fn drop(&mut self) {
+            unsafe {
+                match self.handle.load(Relaxed) {
+                    u32::MAX => {}
+                    other => T::drop(other),
+                }
+            }
+        }
+    }
     pub use alloc_crate::vec::Vec;
     pub unsafe fn string_lift(bytes: Vec<u8>) -> String {
         if cfg!(debug_assertions) {
@@ -746,24 +1343,30 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 780] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xeb\x04\x01A\x02\x01\
-A\x06\x01B\x0c\x01s\x04\0\x04json\x03\0\0\x01q\x02\x04text\x01s\0\x04json\x01\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 1025] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xe0\x06\x01A\x02\x01\
+A\x07\x01B\x0c\x01s\x04\0\x04json\x03\0\0\x01q\x02\x04text\x01s\0\x04json\x01\x01\
 \0\x04\0\x07content\x03\0\x02\x01q\x04\x11invalid-arguments\x01s\0\x06denied\x01\
 s\0\x09not-found\x01s\0\x06failed\x01s\0\x04\0\x07failure\x03\0\x04\x01m\x06\x07\
 unknown\x04pure\x04read\x05write\x04exec\x07network\x04\0\x07effects\x03\0\x06\x01\
 r\x03\x02idw\x04tools\x09arguments\x01\x04\0\x09tool-call\x03\0\x08\x01r\x03\x04\
 names\x0amedia-types\x07content\x03\x04\0\x08artifact\x03\0\x0a\x03\0$holdfast:e\
-xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x07content\x02\x03\0\0\x07failure\x01\
-B\x0e\x02\x03\x02\x01\x01\x04\0\x07content\x03\0\0\x02\x03\x02\x01\x02\x04\0\x07\
-failure\x03\0\x02\x01ks\x01r\x03\x07channel\x04\x04user\x04\x0bcorrelation\x04\x04\
-\0\x09recipient\x03\0\x05\x01j\x01\x01\x01\x03\x01@\x02\x05agent\x04\x04tasks\0\x07\
-\x04\0\x06invoke\x01\x08\x01j\x01s\x01\x03\x01@\x03\x05agent\x04\x04tasks\x02to\x06\
-\0\x09\x04\0\x04task\x01\x0a\x04\0\x0abackground\x01\x0a\x03\0%holdfast:extensio\
-n/agents@0.1.0-draft\x05\x03\x04\0Iholdfast:extension/sdk-agents-with-all-of-its\
--exports-removed@0.1.0-draft\x04\0\x0b0\x01\0*sdk-agents-with-all-of-its-exports\
--removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.2\
-54.2\x10wit-bindgen-rust\x060.60.0";
+xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x04json\x02\x03\0\0\x07content\x02\x03\
+\0\0\x07failure\x01B\x1f\x02\x03\x02\x01\x01\x04\0\x04json\x03\0\0\x02\x03\x02\x01\
+\x02\x04\0\x07content\x03\0\x02\x02\x03\x02\x01\x03\x04\0\x07failure\x03\0\x04\x01\
+r\x02\x04tools\x09arguments\x01\x04\0\x0bcalled-tool\x03\0\x06\x01q\x02\x04text\x01\
+s\0\x09tool-call\x01\x07\0\x04\0\x06update\x03\0\x08\x04\0\x0ainvocation\x03\x01\
+\x01ks\x01r\x03\x07channel\x0b\x04user\x0b\x0bcorrelation\x0b\x04\0\x09recipient\
+\x03\0\x0c\x01h\x0a\x01k\x09\x01@\x01\x04self\x0e\0\x0f\x04\0\x17[method]invocat\
+ion.next\x01\x10\x01j\x01\x03\x01\x05\x01@\x01\x04self\x0e\0\x11\x04\0\x19[metho\
+d]invocation.answer\x01\x12\x01@\x02\x05agent\x0b\x04tasks\0\x11\x04\0\x06invoke\
+\x01\x13\x01i\x0a\x01j\x01\x14\x01\x05\x01@\x02\x05agent\x0b\x04tasks\0\x15\x04\0\
+\x0finvoke-streamed\x01\x16\x01j\x01s\x01\x05\x01@\x03\x05agent\x0b\x04tasks\x02\
+to\x0d\0\x17\x04\0\x04task\x01\x18\x04\0\x0abackground\x01\x18\x03\0%holdfast:ex\
+tension/agents@0.1.0-draft\x05\x04\x04\0Iholdfast:extension/sdk-agents-with-all-\
+of-its-exports-removed@0.1.0-draft\x04\0\x0b0\x01\0*sdk-agents-with-all-of-its-e\
+xports-removed\x03\0\0\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x07\
+0.254.2\x10wit-bindgen-rust\x060.60.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {
