@@ -69,13 +69,15 @@ pub fn agent(manifest: &Manifest, prompt: &str) -> Result<AgentSpec, Fault> {
     Ok(manifest.agent_spec(&prompt::render(manifest, prompt)?))
 }
 
-/// The agent that a manifest declares beside its code, with the text of its prompt file; none if it declares nothing of the kind.
+/// The agent that a manifest declares beside its code, with the text of its prompt file; none if it declares nothing of the kind. Without
+/// an `agent` section the prompt is the code's own template, with values that only the code has, so it stays as it is.
 pub fn declared_agent(manifest: &Manifest, prompt: &str) -> Result<Option<AgentSpec>, Fault> {
     let Manifest { agent, agent_id, agent_config, .. } = manifest;
     if agent.is_none() && agent_id.is_none() && agent_config.is_none() && prompt.is_empty() {
         return Ok(None);
     }
-    let spec = manifest.agent_spec(&prompt::render(manifest, prompt)?);
+    let prompt = if agent.is_some() { prompt::render(manifest, prompt)? } else { prompt.to_owned() };
+    let spec = manifest.agent_spec(&prompt);
     Ok(Some(AgentSpec { code: Some(manifest.id.clone()), ..spec }))
 }
 

@@ -8,15 +8,19 @@
 //! | `fork.rs` | a session's copy under another id |
 //! | `retention.rs` | collecting frames of a log in use, at once and every day |
 //! | `upkeep.rs` | erasing content, and collecting frames past their retention |
+//! | `conversations.rs` | sessions with titles and projects, as extensions see them |
+//! | `threads.rs` | the host calls about them |
 //! | `artifacts.rs` | files that turns created |
 //! | `log_search.rs` | the last frame of a kind before a frame |
 
 pub(crate) mod artifacts;
+pub(crate) mod conversations;
 pub(crate) mod fork;
 mod log_search;
 mod machine;
 pub mod rebuild;
 mod retention;
+mod threads;
 pub mod upkeep;
 
 pub(crate) use log_search::find_last_before;

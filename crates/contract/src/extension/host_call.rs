@@ -19,10 +19,10 @@ use serde::Deserialize;
 use self::arguments::{
     AnyArguments, ApiCallArguments, ConnectArguments, DescribeAgentArguments, DoctorArguments,
     EnrichArguments, FileArguments, FileWriteArguments, FindToolsArguments, HttpArguments,
-    InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments, PublishArguments,
-    ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
+    InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments, ProjectUpdateArguments,
+    PublishArguments, ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
     ServiceCallArguments, ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments,
-    TopicArguments,
+    ThreadListArguments, ThreadUpdateArguments, TopicArguments,
 };
 use self::topic::TopicRule;
 use crate::content::Content;
@@ -249,10 +249,24 @@ host_calls! {
         "Runs a tool that the extension's agent has, as a model's call of it would run, and returns its result.";
     ModelInvoke(InvokeModelArguments) = "model.invoke", Agents, Acts, [],
         "Asks the model that an agent uses, within the budget of the turn, and returns its text.";
+    AgentList(AnyArguments) = "agent.list", Agents, Reads, [],
+        "Lists the agents that can be asked.";
     AgentDescribe(DescribeAgentArguments) = "agent.describe", Context, Reads, [],
         "Returns the models of an agent and, of the extension's own, its instructions, tools, limits and parameters.";
     ContextEnrich(EnrichArguments) = "context.enrich", Context, Reads, ["prompts.enrich"],
         "Returns the texts of all context providers followed by a prompt.";
+    ThreadList(ThreadListArguments) = "thread.list", Conversations, Reads, [],
+        "Lists conversations with their titles and projects.";
+    ThreadUpdate(ThreadUpdateArguments) = "thread.update", Conversations, Acts, [],
+        "Creates a conversation, or changes its title, its project or whether it is archived.";
+    ThreadHistory(NameArgument) = "thread.history", Conversations, Reads, [],
+        "Returns what the user and the agent have said in a conversation.";
+    ProjectList(AnyArguments) = "project.list", Conversations, Reads, [],
+        "Lists the projects that conversations are in.";
+    ProjectUpdate(ProjectUpdateArguments) = "project.update", Conversations, Acts, [],
+        "Creates or changes a project.";
+    ProjectRemove(NameArgument) = "project.remove", Conversations, Acts, [],
+        "Removes a project, but none of its conversations.";
     ScheduleNext(ScheduleNextArguments) = "schedule.next", Timers, Reads, ["timers.next-due"],
         "Computes when a schedule is next due.";
     ScheduleWait(ScheduleWaitArguments) = "schedule.wait", Timers, Reads, ["timers.wait-until"],
@@ -262,7 +276,7 @@ host_calls! {
     SecretGet(NameArgument) = "secret.get", Secrets, Reads, ["secrets.get"],
         "Returns the value of a secret.";
     SecretKeep(SecretKeepArguments) = "secret.keep", Secrets, Acts, [],
-        "Stores a secret of the extension; with the `setup` interface, a secret of any extension.";
+        "Stores a secret of the extension, or removes it if the value is empty; with the `setup` interface, a secret of any extension.";
     NetworkConnect(ConnectArguments) = "network.connect", Network, Acts, [],
         "Asks whether a host may be connected to, and under which addresses. The gateway of the process lanes makes it.";
     NetworkConnected(AnyArguments) = "network.connected", Network, Reads, [],
@@ -353,6 +367,7 @@ impl HostCallKind {
             Self::ScheduleWait | Self::SecretGet | Self::NetworkConnected => false,
             // They read outside of the log.
             Self::FileRead | Self::FileList | Self::FileStat | Self::EnvironmentGet => false,
+            Self::ThreadList | Self::ThreadHistory | Self::ProjectList => false,
             _ => !self.has_side_effects(),
         }
     }
@@ -391,6 +406,8 @@ pub enum Capability {
     System,
     /// `shutdown`
     Shutdown,
+    /// `conversations`: what was said in all of them, their titles and projects.
+    Conversations,
     /// `user-messages`: a subscription to what users say on channels.
     UserMessages,
     /// `answers`: a subscription to what is sent to users on channels.
@@ -457,6 +474,7 @@ impl Capability {
         Self::Context,
         Self::System,
         Self::Shutdown,
+        Self::Conversations,
         Self::UserMessages,
         Self::Answers,
         Self::SystemEvents,
@@ -488,6 +506,7 @@ impl Capability {
             Self::Context => "context",
             Self::System => "system",
             Self::Shutdown => "shutdown",
+            Self::Conversations => "conversations",
             Self::UserMessages => "user-messages",
             Self::Answers => "answers",
             Self::SystemEvents => "system-events",
@@ -513,7 +532,7 @@ impl Capability {
             | Self::Extensions
             | Self::Services
             | Self::Context => GrantRule::Components,
-            Self::Agents | Self::System | Self::UserMessages | Self::Answers => {
+            Self::Agents | Self::System | Self::Conversations | Self::UserMessages | Self::Answers => {
                 GrantRule::ComponentsAndPrograms
             }
             Self::Results | Self::Discovery | Self::Setup | Self::SystemEvents => GrantRule::Explicit,

@@ -1,6 +1,8 @@
 //! Extensions that were written for other programs, in the shapes that those have and Holdfast's own do not: manifests without grants,
 //! setup before health, `sys.exit` in a task, sessions of subprocesses, many of them at once.
 
+mod conversations;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -118,6 +118,18 @@ impl Inner {
         })
     }
 
+    /// The agents that others may ask.
+    pub(super) fn agent_list(&self) -> Content {
+        let registry = self.registry.view();
+        let described = |agent: &AgentSpec| {
+            json!({
+                "id": agent.id, "name": agent.name, "description": agent.description, "models": agent.models,
+                "tools": agent.tools, "extension": registry.owner(&agent.id),
+            })
+        };
+        Content::new(registry.agents.iter().map(described).collect())
+    }
+
     /// The definition of an agent: the caller's own with its instructions and tools, of another one the models.
     pub(super) fn agent_describe(
         self: &Arc<Self>,

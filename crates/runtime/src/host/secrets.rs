@@ -276,7 +276,7 @@ impl Inner {
         })
     }
 
-    /// Stores a secret: an extension's own, or any where the extension may set others up.
+    /// Stores a secret: an extension's own, or any where the extension may set others up. An empty value removes an own one.
     pub(super) fn secret_keep(
         self: &Arc<Self>,
         caller: &Caller,
@@ -291,9 +291,15 @@ impl Inner {
         } else {
             SecretName::own(&caller.extension.id, &name)
         };
-        let inner = self.clone();
+        let (inner, id) = (self.clone(), caller.extension.id.clone());
         Box::pin(async move {
-            let kept = inner.keep_secret(named.map_err(|it| it.to_fault())?, SecretString::from(value)).await;
+            let named = named.map_err(|it| it.to_fault())?;
+            if value.is_empty() && named.extension() == Some(&id) {
+                let secrets = inner.secrets().map_err(|it| it.to_fault())?;
+                let removed = secrets.on_thread(move |secrets| secrets.remove(&named)).await;
+                return removed.map(|_| Content::default()).map_err(|problem| problem.to_fault());
+            }
+            let kept = inner.keep_secret(named, SecretString::from(value)).await;
             kept.map(|_| Content::default()).map_err(|problem| problem.to_fault())
         })
     }

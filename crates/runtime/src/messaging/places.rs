@@ -70,6 +70,7 @@ impl Runtime {
             channel_id: surface.into(),
             message_id: None,
             attachments,
+            thread_id: None,
             session: Some(session.clone()),
         };
         let event = NewEvent::new(known::USER_MESSAGE, Content::of(&message))

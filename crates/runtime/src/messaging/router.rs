@@ -105,7 +105,7 @@ impl Inner {
 
     /// A user's message: a turn of its session, and the answer on its channel.
     async fn take_message(self: &Arc<Self>, message: UserMessage, delivery: &Delivery) -> Result<(), Fault> {
-        let UserMessage { text, user_id, channel_id, attachments, session, .. } = message;
+        let UserMessage { text, user_id, channel_id, attachments, thread_id, session, .. } = message;
         if session.is_some() {
             // The surface on which it was typed runs its turn.
             return Ok(());
@@ -116,7 +116,10 @@ impl Inner {
         if let Some(reply) = answered.map_err(|problem| problem.to_fault())? {
             return self.send(&channel_id, OutgoingMessage::text(reply, Some(user_id)), delivery).await;
         }
-        let session = self.messaging.routes.session(&channel_id, &user_id);
+        let session = match &thread_id {
+            Some(thread) => self.session_of_thread(thread, &channel_id).await?,
+            None => self.messaging.routes.session(&channel_id, &user_id),
+        };
         let origin = Origin::channel(&channel_id, &user_id);
         if let Some(said) = self.typed_on_channel(&session, &origin, &text).await {
             let text = said.map_err(|problem| problem.to_fault())?;

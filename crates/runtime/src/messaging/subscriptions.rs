@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_bus::{Delivery, Overflow, Pattern, Subscription};
 use holdfast_contract::content::Content;
+use holdfast_contract::frame::FrameSource;
 use holdfast_contract::host_call::topic::is_in_memory;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis, Topic};
 use holdfast_contract::manifest::HandlerSpec;
@@ -94,6 +95,19 @@ struct EventArguments<'a> {
     correlation: Option<&'a str>,
     attempt: u32,
     repeat: bool,
+    /// The extension that published it, or the part of the program.
+    source: &'a str,
+    at: Millis,
+}
+
+/// Who published an event, in a word.
+fn publisher(source: &FrameSource) -> &str {
+    match source {
+        FrameSource::Extension(extension) => extension.id.as_str(),
+        FrameSource::Surface(surface) => surface,
+        FrameSource::Model(model) => model.as_str(),
+        FrameSource::Kernel | FrameSource::Host | FrameSource::Policy(_) => "host",
+    }
 }
 
 /// How long a call waits while the next generation of its extension takes over.
@@ -292,6 +306,8 @@ impl Inner {
             correlation: event.correlation.as_deref(),
             attempt: delivery.attempt,
             repeat: delivery.repeat,
+            source: publisher(&event.source),
+            at: event.at,
         };
         let handed = self.call_role(id, Role::Subscriber, "on-event", Content::of(&handed)).await;
         handed.map(drop).map_err(|fault| self.postponed_if_down(id, fault))

@@ -29,6 +29,9 @@ pub struct UserMessage {
     /// The channel's own id of the message. The same one is taken only once.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_words")]
     pub message_id: Option<String>,
+    /// The conversation that it belongs to; the user's own on this channel if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_words")]
+    pub thread_id: Option<String>,
     /// Files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,

@@ -20,6 +20,7 @@ use super::{Runtime, ShutdownRequest};
 use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::extensions::{ActiveRegistry, Extensions};
+use crate::history::conversations::Conversations;
 use crate::host::outside::consent::ConsentAnswers;
 use crate::host::services::SharedServices;
 use crate::host::setup::SetupState;
@@ -54,6 +55,8 @@ pub(crate) struct Inner {
     pub background: Background,
     /// Calls of extensions that are counted.
     pub routine_checks: RoutineChecks,
+    /// The titles and projects of conversations.
+    pub conversations: Conversations,
     /// The services that extensions share.
     pub shared: SharedServices,
     /// The user's answers about network hosts.
@@ -91,6 +94,7 @@ impl Inner {
             variables,
         } = home;
         let (system, commands) = SystemHandle::new();
+        let conversations = Conversations::of(places.as_ref().map(|places| places.home.as_path()));
         let messaging = Messaging::open(store.clone(), clock.clone(), entropy.clone(), routes).await?;
         let inner = Arc::new(Self {
             models: Models::new(models, default_model),
@@ -122,6 +126,7 @@ impl Inner {
             inspects,
             background: Background::default(),
             routine_checks: RoutineChecks::default(),
+            conversations,
             shared: SharedServices::default(),
             answers: ConsentAnswers::default(),
             unfinished: Mutex::default(),

@@ -510,7 +510,8 @@ impl SessionActor {
         self.inner.raise_turn_event(topic, || {
             let text = self.inner.home.redact_text(text.to_text());
             let (session, agent) = (self.session.id(), self.session.agent());
-            json!({ "text": text, "user_id": user, "channel_id": channel, "session_id": session, "agent_id": agent })
+            json!({ "text": text, "user_id": user, "channel_id": channel, "session_id": session, "thread_id": session,
+                "agent_id": agent })
         });
     }
 

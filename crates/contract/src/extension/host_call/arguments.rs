@@ -224,6 +224,60 @@ pub struct EnrichArguments {
     pub agent: Option<AgentId>,
 }
 
+/// `thread.list`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadListArguments {
+    /// This one alone.
+    #[serde(default)]
+    pub thread: Option<String>,
+    /// Those of a channel.
+    #[serde(default)]
+    pub channel: Option<String>,
+    /// Those of a project.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Whether archived ones are listed too.
+    #[serde(default)]
+    pub archived: bool,
+}
+
+/// `thread.update`: what is left out stays as it is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadUpdateArguments {
+    /// The conversation.
+    pub thread: String,
+    /// The channel of a conversation that is created. Without it, one that does not exist is not created.
+    #[serde(default)]
+    pub channel: Option<String>,
+    /// Its title; `null` removes it.
+    #[serde(default, deserialize_with = "present_or_null")]
+    pub title: Option<Option<String>>,
+    /// Its project; `null` takes it out.
+    #[serde(default, deserialize_with = "present_or_null")]
+    pub project: Option<Option<String>>,
+    /// Whether it is archived.
+    #[serde(default)]
+    pub archived: Option<bool>,
+}
+
+/// `project.update`: what is left out stays as it is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectUpdateArguments {
+    /// The project; a new one if none is named.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Its fields: `name`, `description`, `icon`, `instructions`, `agent_config`, `files` and `links`.
+    pub fields: serde_json::Map<String, Value>,
+}
+
+/// Reads a field that may be `null`: only a missing field is `None`.
+fn present_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
 /// `schedule.next`
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -35,7 +35,7 @@ POINTS = (
     "guard_output", "guard_chunk", "response_process", "compaction_before", "compaction_provide",
 )  # fmt: skip
 # Methods that belong to a role, and are not API methods.
-OURS = {*LIFE, *CHANNEL, *STREAM, *SETUP, *RENDER, *POINTS, "get_tools", "get_agent_descriptor", "execute_task", "get_schedule"}
+OURS = {*LIFE, *CHANNEL, *STREAM, *SETUP, *RENDER, *POINTS, "get_tools", "get_agent_descriptor", "execute_task", "get_schedule", "get_mcp_servers"}
 OURS |= {"run_background", "get_context", "context_priority", "get_commands", "run_command", "on_event", "create_service"}
 # What the host calls of the owner of a service.
 SERVICES = {"service:create": "create", "service:call": "call", "service:dispose": "dispose"}
@@ -136,6 +136,10 @@ class ClassExtension:
         if self.table is None:
             all_tools = self.now(self.instance.get_tools()) if self.has("get_tools") else []
             made = [ClassTool.of(it) for it in all_tools or [] if getattr(it, "is_enabled", True) is not False]
+            if self.has("get_mcp_servers"):
+                from .mcp_servers import server_tools
+
+                made += server_tools(self.context.extension_id, self.instance)
             self.table = {it.sheet["name"]: it for it in made}
         return self.table
 
@@ -255,15 +259,19 @@ class ClassExtension:
         event = event_of(arguments)
         handlers = self.context._taking(event.topic)
         if not handlers and self.has("on_event"):
-            handlers = [self.instance.on_event]
-        for handler in handlers:
+            handlers = [(self.instance.on_event, lambda event: event)]
+        failed = None
+        for handler, form in handlers:
             try:
-                await settled(handler(event))
-            except Exception:
+                await settled(handler(form(event)))
+            except Exception as error:
                 # Such an event is not delivered again, and nobody waits for it.
-                if event.topic not in IN_MEMORY:
-                    raise
-                self.context.logger.exception("the handler of `%s` failed", event.topic)
+                if event.topic in IN_MEMORY or failed is not None:
+                    self.context.logger.exception("the handler of `%s` failed", event.topic)
+                else:
+                    failed = error
+        if failed is not None:
+            raise failed
 
     # The services that it shares. Each is an object that `create_service` returns, and is kept here.
 

@@ -4,10 +4,14 @@ import contextvars
 import inspect
 import json
 import logging
+import os
 import pathlib
+import re
 import sys
 
-from .contract import Event
+from .contract import Event, TurnContext
+from .conversations import Conversations
+from .models import AgentRegistry, ModelRouter, given
 from .wire import Failure
 
 LEVELS = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO, "info"), (0, "debug"))
@@ -107,35 +111,6 @@ class Service(Proxy):
         return f"<service {self._extension}>"
 
 
-class Model(str):
-    """The name of the model that an agent uses. It can be asked, within the budget of the turn."""
-
-    def __new__(cls, name, wire, agent):
-        self = super().__new__(cls, name)
-        self._wire, self._agent = wire, agent
-        return self
-
-    async def invoke(self, prompt, instructions=""):
-        question = given(prompt=prompt, instructions=instructions, agent=self._agent)
-        return await self._wire.ask_later("model.invoke", question)
-
-
-class ModelRouter:
-    """The models that agents use, as the settings and the manifests say."""
-
-    def __init__(self, wire):
-        self._wire = wire
-
-    def get_model(self, agent_id=None):
-        described = self._wire.ask("agent.describe", given(agent=agent_id))
-        return Model(described["models"][0], self._wire, agent_id)
-
-    async def invoke(self, prompt, agent_id=None, instructions=""):
-        """The text of the model that an agent uses: this extension's own agent, if none is named."""
-        question = given(prompt=prompt, instructions=instructions, agent=agent_id)
-        return await self._wire.ask_later("model.invoke", question)
-
-
 class ResolvedTool:
     """A tool that this extension's agent has. A call of it runs as a model's call of it would: checked, judged and recorded."""
 
@@ -160,7 +135,7 @@ class ResolvedTool:
         return f"<tool {self.name}>"
 
 
-class ExtensionContext:
+class ExtensionContext(Conversations):
     """The interface of an extension to the host."""
 
     def __init__(self, wire, hello):
@@ -179,12 +154,22 @@ class ExtensionContext:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
+    @property
+    def extension_dir(self):
+        """The folder of its files, which it cannot change."""
+        return pathlib.Path(os.getcwd())
+
     def get_config(self, key, default=None):
         return self.config.get(key, default)
 
     def get_secret(self, name):
         """A granted secret, or `None`. With or without `await`."""
-        return secret(self._wire, name, self.logger.warning, sys._getframe(1))
+        return secret(self._wire, secret_name(self.extension_id, name), self.logger.warning, sys._getframe(1))
+
+    async def set_secret(self, name, value):
+        """Stores a secret of its own, encrypted. An empty value removes it."""
+        kept = {"name": secret_name(self.extension_id, name), "value": value or ""}
+        await self._wire.ask_later("secret.keep", kept)
 
     async def get_service(self, key, arguments=None):
         """A service that another extension shares, by its key `<extension>/<name>`. It is created if it does not exist."""
@@ -218,24 +203,33 @@ class ExtensionContext:
         await self._wire.ask_later("event.publish", event)
 
     def subscribe_event(self, topic, handler):
-        self._handlers.append((topic, handler))
+        """The handler gets an `Event`."""
+        self._subscribe(topic, handler, lambda event: event)
+
+    def subscribe(self, event, handler):
+        """The handler gets the payload as a mapping, which has the event's fields as attributes."""
+        self._subscribe(event, handler, mapping_of)
+
+    def _subscribe(self, topic, handler, form):
+        self._handlers.append((topic, handler, form))
         failed = lambda why: self.logger.error("`%s` cannot be subscribed to: %s", topic, why)
         self._wire.tell("event.subscribe", {"topic": topic}, failed)
 
-    def subscribe(self, event, handler):
-        self.subscribe_event(event, handler)
+    async def purge_scheduled_events(self, schedule_id, schedule_type):
+        """How many events of a schedule were taken back: none, because what is published is delivered."""
+        return 0
 
     def unsubscribe(self, event, handler):
-        self._handlers = [it for it in self._handlers if it != (event, handler)]
-        if all(other != event for other, _ in self._handlers):
+        self._handlers = [it for it in self._handlers if it[:2] != (event, handler)]
+        if all(other != event for other, *_ in self._handlers):
             failed = lambda why: self.logger.error("`%s` cannot be unsubscribed from: %s", event, why)
             self._wire.tell("event.unsubscribe", {"topic": event}, failed)
 
     unsubscribe_event = unsubscribe
 
     def _taking(self, topic):
-        """The handlers of a topic."""
-        return [handler for pattern, handler in self._handlers if matches(pattern.split("."), topic.split("."))]
+        """The handlers of a topic, each with the form in which it takes events."""
+        return [(it, form) for pattern, it, form in self._handlers if matches(pattern.split("."), topic.split("."))]
 
     # The user and the agent.
 
@@ -257,6 +251,9 @@ class ExtensionContext:
         answer = await self._wire.ask_later("agent.invoke", {"task": prompt})
         return answer if isinstance(answer, str) else str(answer)
 
+    # An answer that nobody is shown is a child session's, like any other.
+    invoke_agent_background = invoke_agent
+
     async def invoke_agent_streamed(self, prompt, on_chunk=None, on_tool_call=None):
         """The main agent's answer. `on_chunk` gets the text as it is written, `on_tool_call` the name of each tool that the agent calls
         and, if it takes two, the arguments. Both may be coroutines."""
@@ -273,8 +270,10 @@ class ExtensionContext:
         answer = await self._wire.ask_streamed("agent.invoke", {"task": prompt}, updated)
         return answer if isinstance(answer, str) else str(answer)
 
-    async def enrich_prompt(self, prompt, agent_id=None):
-        """The prompt with the text of the context providers before it."""
+    async def enrich_prompt(self, prompt, agent_id=None, turn_context=None):
+        """The prompt with the text of the context providers before it. The agent is named by its id, or by a turn's context."""
+        turn = agent_id if isinstance(agent_id, TurnContext) else turn_context
+        agent_id = getattr(turn, "agent_id", None) if turn is not None else agent_id
         return await self._wire.ask_later("context.enrich", given(prompt=prompt, agent=agent_id))
 
     # The program.
@@ -314,7 +313,23 @@ class ExtensionContext:
 
     @property
     def model_router(self):
-        return ModelRouter(self._wire)
+        declared = self._manifest.get("agent_config")
+        return ModelRouter(self._wire, declared if isinstance(declared, dict) else None, self.logger.warning)
+
+    @property
+    def default_agent_id(self):
+        """The agent that answers users."""
+        return "main"
+
+    @property
+    def agent_registry(self):
+        """The agents that can be asked."""
+        return AgentRegistry(self._wire)
+
+
+def secret_name(extension, name):
+    """The name of a secret as the host has it. A name with dots, which is one of the extension's own, is written without them."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name.removeprefix(f"{extension}.")) if "." in name else name
 
 
 def secret(wire, name, warn, frame):
@@ -336,10 +351,6 @@ def taken(function):
     return 2
 
 
-def given(**arguments):
-    return {name: it for name, it in arguments.items() if it is not None}
-
-
 def matches(pattern, topic):
     """`*` matches one word, `>` at the end one or more."""
     if pattern and pattern[0] == ">":
@@ -349,6 +360,20 @@ def matches(pattern, topic):
     return pattern[0] in ("*", topic[0]) and matches(pattern[1:], topic[1:])
 
 
+class EventMapping(Record):
+    """A payload as a mapping. The event's fields are attributes."""
+
+
 def event_of(handed):
-    fields = {name: handed[name] for name in ("id", "topic", "payload", "key", "attempt", "repeat") if name in handed}
-    return Event(correlation_id=handed.get("correlation"), **fields)
+    fields = {name: handed[name] for name in ("id", "topic", "payload", "key", "attempt", "repeat", "source") if name in handed}
+    created_at = handed["at"] / 1000 if handed.get("at") is not None else 0.0
+    return Event(correlation_id=handed.get("correlation"), created_at=created_at, **fields)
+
+
+def mapping_of(event):
+    """An event for a handler of `subscribe`: what it has to say is its payload."""
+    if not isinstance(event.payload, dict):
+        return event
+    mapping = EventMapping(revived(event.payload))
+    mapping.__dict__.update(vars(event), status=event.status, retry_count=event.retry_count)
+    return mapping

@@ -62,6 +62,13 @@ class TurnContext:
     channel_id: Optional[str] = None
     user_id: Optional[str] = None
     session_id: Optional[str] = None
+    thread_id: Optional[str] = None
+
+    def __post_init__(self):
+        # A thread is a session.
+        for name, it in (("session_id", self.thread_id), ("thread_id", self.session_id)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, it)
 
 
 @runtime_checkable
@@ -101,13 +108,24 @@ class AgentDescriptor(Open):
 class AgentInvocationContext(Open):
     """The context of an agent's invocation."""
 
-    fields = {"session_id": None, "user_id": None, "channel_id": None, "agent_id": None, "metadata": dict}
+    fields = {
+        "conversation_summary": None, "user_message": None, "correlation_id": None,
+        "session_id": None, "user_id": None, "channel_id": None, "agent_id": None, "metadata": dict,
+    }  # fmt: skip
 
 
 class AgentResponse(Open):
-    """The answer of an agent."""
+    """The answer of an agent: `AgentResponse("success", "text")`, or the text alone."""
 
-    fields = {"content": "", "status": "success", "error": None, "data": None, "metadata": dict}
+    fields = {
+        "status": "success", "content": "", "error": None, "tokens_used": None, "turns_used": None,
+        "data": None, "metadata": dict,
+    }  # fmt: skip
+
+    def __init__(self, *positional, **named):
+        if positional and positional[0] not in ("success", "error", "refused"):
+            named, positional = {"content": positional[0], **dict(zip(("status", *list(self.fields)[2:]), positional[1:])), **named}, ()
+        super().__init__(*positional, **named)
 
 
 @runtime_checkable
@@ -127,3 +145,13 @@ class Event:
     key: Optional[str] = None
     attempt: int = 1
     repeat: bool = False
+    source: str = ""
+    created_at: float = 0.0
+
+    @property
+    def status(self):
+        return "processing"
+
+    @property
+    def retry_count(self):
+        return self.attempt - 1

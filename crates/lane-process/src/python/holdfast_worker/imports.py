@@ -36,9 +36,24 @@ class Late:
         return PathFinder.find_spec(name, [STANDINS]) if name in NAMED else None
 
 
+class Sqlite:
+    """Gives `pysqlite3` to who imports `sqlite3`, if the extension's packages have it: many builds of Python have an SQLite that cannot
+    load extensions such as `sqlite-vec`."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name != "sqlite3" or not any(os.path.isdir(os.path.join(it, "pysqlite3")) for it in sys.path):
+            return None
+        import pysqlite3.dbapi2
+
+        sys.modules["sqlite3.dbapi2"] = pysqlite3.dbapi2
+        return ModuleSpec(name, Alias(pysqlite3), is_package=True)
+
+
 def prepare():
     """Removes the worker's folder from the import path."""
     del sys.path[0]
+    sys.meta_path.insert(0, Sqlite)
     sys.meta_path.append(Late)
     for name in ("exit", "quit"):
         if not hasattr(builtins, name):

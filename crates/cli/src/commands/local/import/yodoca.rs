@@ -117,7 +117,8 @@ fn packages(project: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The packages that the Python files of a folder import.
+/// The packages that the Python files of a folder import. A module may have the first words of its package's name, as `tavily` has of
+/// `tavily-python`. A template beside them is rendered with `jinja2`.
 fn needed(folder: &Path, packages: &[(String, String)]) -> Vec<String> {
     let mut imported = BTreeSet::new();
     let mut left = vec![folder.to_owned()];
@@ -130,10 +131,18 @@ fn needed(folder: &Path, packages: &[(String, String)]) -> Vec<String> {
                 let text =
                     holdfast_untrusted_files::read_text(&path, super::MAX_TEXT_BYTES).unwrap_or_default();
                 imported.extend(text.lines().filter_map(module));
+            } else if path.extension().is_some_and(|it| it == "jinja2") {
+                imported.insert("jinja2".to_owned());
             }
         }
     }
-    let used = packages.iter().filter(|(module, _)| imported.contains(module));
+    let begins = |module: &str, first: &String| {
+        let rest = module.strip_prefix(first.as_str()).unwrap_or_default();
+        rest.starts_with('_') && packages.iter().all(|(other, _)| other != first)
+    };
+    let used = packages.iter().filter(|(module, _)| {
+        imported.contains(module) || imported.iter().any(|first| begins(module, first))
+    });
     used.map(|(_, line)| line.clone()).collect()
 }
 

@@ -1,0 +1,5 @@
+"""Events, and the topics of the program."""
+
+from holdfast_worker.contract import Event
+
+from .topics import SystemTopics

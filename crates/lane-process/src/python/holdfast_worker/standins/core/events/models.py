@@ -1,0 +1,3 @@
+"""An event as a handler gets it."""
+
+from holdfast_worker.contract import Event

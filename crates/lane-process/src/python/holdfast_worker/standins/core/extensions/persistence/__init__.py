@@ -1,0 +1,3 @@
+"""What is kept of conversations."""
+
+from .models import ProjectInfo, ThreadInfo

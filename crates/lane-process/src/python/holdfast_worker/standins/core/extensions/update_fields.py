@@ -1,0 +1,3 @@
+"""A value for a field that is to stay as it is."""
+
+from holdfast_worker.conversations import UNSET, UnsetType
