@@ -10,6 +10,8 @@
 mod attacks;
 #[cfg(target_os = "linux")]
 mod bombs;
+#[cfg(target_os = "linux")]
+mod hostile_home;
 mod obey;
 #[cfg(target_os = "linux")]
 mod planted;

@@ -41,8 +41,15 @@ for line in sys.stdin:
 /// Raises the attacks while it is loaded.
 const RAISES: &str = "import json, pathlib\nraise RuntimeError(json.loads((pathlib.Path(__file__).parent / 'attacks.json').read_text()))\n";
 
+/// What YAML takes: it refuses control characters even as escapes.
+pub fn yaml_attacks() -> String {
+    let seen = ATTACKS.iter().map(|(_, attack)| *attack);
+    let seen = seen.filter(|attack| !attack.contains(|it: char| it.is_control() && it != '\n'));
+    seen.collect::<Vec<_>>().join("|")
+}
+
 /// YAML in ASCII, which has an escape of its own for the higher planes.
-fn yaml(text: &str) -> String {
+pub fn yaml(text: &str) -> String {
     let escape = |letter: char| match u32::from(letter) {
         code @ 0..=0xffff => format!("\\u{code:04x}"),
         code => format!("\\U{code:08x}"),
@@ -58,7 +65,7 @@ fn saying(scene: &Scene, text: &str) -> String {
 }
 
 /// JSON in ASCII.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     let mut units = [0; 2];
     for unit in text.chars().flat_map(|letter| letter.encode_utf16(&mut units).to_vec()) {
@@ -80,12 +87,7 @@ fn install(scene: &Scene, id: &str, manifest: &str, program: Option<&str>, text:
 fn planted() -> (Scene, String) {
     let scene = Scene::new();
     let text = ATTACKS.iter().map(|(_, attack)| *attack).collect::<Vec<_>>().join("|");
-    // A description in YAML may have no such characters even as escapes, which the parser refuses; what it takes is enough.
-    let seen = ATTACKS
-        .iter()
-        .map(|(_, attack)| *attack)
-        .filter(|attack| !attack.contains(|it: char| it.is_control() && it != '\n'));
-    let described = format!("description: {}\n", yaml(&seen.collect::<Vec<_>>().join("|")));
+    let described = format!("description: {}\n", yaml(&yaml_attacks()));
     install(&scene, "spiller", &format!("{described}command: [python3, main.py]\n"), Some(PROGRAM), &text);
     install(&scene, "raiser", "entrypoint: main:Raiser\n", Some(RAISES), &text);
     install(&scene, "adviser", &format!("{described}agent: {{ instructions: Advise. }}\n"), None, &text);
@@ -94,7 +96,7 @@ fn planted() -> (Scene, String) {
 
 /// What a terminal would be sent, without what the program writes in places of its own.
 #[track_caller]
-fn is_harmless(what: &str, shown: &str) {
+pub fn is_harmless(what: &str, shown: &str) {
     // In prose an emoji may have one selector of its style.
     let shown = shown.replace("\u{2764}\u{fe0f}", "");
     if let Some(place) = shown.find(is_forbidden) {
@@ -102,6 +104,46 @@ fn is_harmless(what: &str, shown: &str) {
         panic!("{what} prints {near:?}");
     }
 }
+
+/// What is called after the attacks were planted.
+pub const COMMANDS: &[&[&str]] = &[
+    &["call", "spill", "{}"],
+    &["call", "crash", "{}"],
+    &["--verbose", "call", "spill", "{}"],
+    &["run", "/crash {}"],
+    &["--verbose", "run", "/spill {}"],
+    &["tools"],
+    &["agents"],
+    &["ext", "list"],
+    &["ext", "show", "spiller"],
+    &["ext", "show", "raiser"],
+    &["ext", "check", "spiller"],
+    &["ext", "check", "raiser"],
+    &["ext", "check", "adviser"],
+    &["ext", "doctor"],
+    &["ext", "doctor", "raiser"],
+    &["log", "list"],
+    &["log", "show", "attacked"],
+    &["log", "show", "system"],
+    &["session", "list", "--all"],
+    &["session", "show", "attacked"],
+    &["bus", "status"],
+    &["bus", "dead", "list"],
+    &["bus", "dead", "show", "\u{1b}[2J\u{202e}"],
+    &["policy", "show"],
+    &["policy", "explain", "spill"],
+    &["model", "list"],
+    &["replay", "attacked"],
+    &["doctor"],
+    &["call", "\u{1b}[2J\u{e0100}", "{}"],
+    &["call", "spill", "\u{1b}]0;x\u{7}"],
+    &["session", "show", "\u{9b}2J\u{200d}"],
+    &["log", "show", "\u{1b}[2J\u{fe0f}"],
+    &["ext", "show", "\u{1b}c\u{2060}"],
+    &["run", "hello", "--model", "\u{1b}c\u{202e}"],
+    &["run", "hello", "--attach", "\u{1b}c\u{202e}"],
+    &["no\u{1b}[2Jsuch\u{202e}"],
+];
 
 #[test]
 fn no_attack_passes_a_command_that_prints() {
@@ -114,45 +156,7 @@ fn no_attack_passes_a_command_that_prints() {
     // A user's words, and a name for the session, come from a channel or a script as well.
     scene.run(&["run", &text, "--session", "attacked", "--model", &says]).ok();
     scene.run(&["session", "rename", "attacked", &text]).ok();
-    let commands: &[&[&str]] = &[
-        &["call", "spill", "{}"],
-        &["call", "crash", "{}"],
-        &["--verbose", "call", "spill", "{}"],
-        &["run", "/crash {}"],
-        &["--verbose", "run", "/spill {}"],
-        &["tools"],
-        &["agents"],
-        &["ext", "list"],
-        &["ext", "show", "spiller"],
-        &["ext", "show", "raiser"],
-        &["ext", "check", "spiller"],
-        &["ext", "check", "raiser"],
-        &["ext", "check", "adviser"],
-        &["ext", "doctor"],
-        &["ext", "doctor", "raiser"],
-        &["log", "list"],
-        &["log", "show", "attacked"],
-        &["log", "show", "system"],
-        &["session", "list", "--all"],
-        &["session", "show", "attacked"],
-        &["bus", "status"],
-        &["bus", "dead", "list"],
-        &["bus", "dead", "show", "\u{1b}[2J\u{202e}"],
-        &["policy", "show"],
-        &["policy", "explain", "spill"],
-        &["model", "list"],
-        &["replay", "attacked"],
-        &["doctor"],
-        &["call", "\u{1b}[2J\u{e0100}", "{}"],
-        &["call", "spill", "\u{1b}]0;x\u{7}"],
-        &["session", "show", "\u{9b}2J\u{200d}"],
-        &["log", "show", "\u{1b}[2J\u{fe0f}"],
-        &["ext", "show", "\u{1b}c\u{2060}"],
-        &["run", "hello", "--model", "\u{1b}c\u{202e}"],
-        &["run", "hello", "--attach", "\u{1b}c\u{202e}"],
-        &["no\u{1b}[2Jsuch\u{202e}"],
-    ];
-    for command in commands {
+    for command in COMMANDS {
         let Ran { out, err, .. } = scene.run(command);
         assert!(!out.is_empty() || !err.is_empty(), "{command:?} prints nothing");
         is_harmless(&format!("{command:?}"), &format!("{out}{err}"));
@@ -167,6 +171,32 @@ fn rows(text: &str) -> Vec<String> {
         rows.extend(letters.chunks(usize::from(COLUMNS)).map(|row| row.iter().collect::<String>()));
     }
     rows
+}
+
+/// What a command shows on a terminal.
+#[track_caller]
+pub fn on_terminal(scene: &Scene, arguments: &[&str]) -> String {
+    let command = scene.command(arguments);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "\"$@\"; echo; echo THE-END", "sh"]).arg(command.get_program());
+    shell.args(command.get_args()).current_dir(scene.work());
+    for (name, value) in command.get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    shell.env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let mut terminal = TestTerminal::start_cleared(shell, COLUMNS);
+    let shown = terminal.until("THE-END");
+    terminal.ends_with(0);
+    shown
+}
+
+/// Nothing of what a terminal was sent acts on it, and no row looks like one of ours.
+#[track_caller]
+pub fn is_clean_on_a_terminal(what: &str, shown: &str) {
+    for row in rows(shown) {
+        assert!(!OWN_ROWS.iter().any(|own| row.starts_with(own)), "{what}: {row:?}");
+    }
+    is_harmless(&format!("{what} on a terminal"), &shown.replace('\r', ""));
 }
 
 #[test]
@@ -191,28 +221,8 @@ fn no_attack_begins_a_row_of_the_terminal() {
         &["ext", "doctor"],
     ];
     for command in commands {
-        let mut whole = scene.command(&[]);
-        whole.env("TERM", "xterm-256color").env("NO_COLOR", "1");
-        let program = whole.get_program().to_owned();
-        let home = scene.home().display().to_string();
-        let mut shell = std::process::Command::new("sh");
-        shell
-            .args(["-c", "\"$@\"; echo; echo THE-END", "sh"])
-            .arg(program)
-            .args(["--home", &home])
-            .args(*command);
-        shell.current_dir(scene.work());
-        for (name, value) in whole.get_envs() {
-            shell.env(name, value.unwrap_or_default());
-        }
-        let mut terminal = TestTerminal::start_cleared(shell, COLUMNS);
-        let shown = terminal.until("THE-END");
-        for row in rows(&shown) {
-            assert!(!OWN_ROWS.iter().any(|own| row.starts_with(own)), "{command:?}: {row:?}");
-        }
-        let shown = shown.replace('\r', "");
-        is_harmless(&format!("{command:?} on a terminal"), &shown);
-        terminal.ends_with(0);
+        let shown = on_terminal(&scene, command);
+        is_clean_on_a_terminal(&format!("{command:?}"), &shown);
     }
 }
 

@@ -20,6 +20,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(180);
 /// A folder with a home, a workspace and something outside of both.
 pub struct Scene {
     folder: tempfile::TempDir,
+    /// What the home is called.
+    name: String,
     variables: Vec<(String, String)>,
 }
 
@@ -75,7 +77,13 @@ impl Ran {
 impl Scene {
     /// With settings that name the built-in model, so that nothing is looked for on this machine.
     pub fn new() -> Self {
-        let scene = Self { folder: tempfile::tempdir().unwrap(), variables: Vec::new() };
+        Self::with_home("home")
+    }
+
+    /// The same with a home of this name.
+    pub fn with_home(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let scene = Self { folder, name: name.to_owned(), variables: Vec::new() };
         for folder in [scene.work(), scene.outside(), scene.home().join("config")] {
             fs::create_dir_all(folder).unwrap();
         }
@@ -88,7 +96,7 @@ impl Scene {
     }
 
     pub fn home(&self) -> PathBuf {
-        self.root().join("home")
+        self.root().join(&self.name)
     }
 
     /// Waits until the code of one extension executes for a second while it starts. Others execute too, but not for so long.
