@@ -206,6 +206,7 @@ impl Session {
             | Body::SecretUsed(_)
             | Body::DeliveryReported(_)
             | Body::StreamShown(_)
+            | Body::StreamLost(_)
             | Body::CommandRun(_) => {}
             Body::SessionResumed(_) if self.active.is_none() => {}
             body => {

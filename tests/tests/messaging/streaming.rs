@@ -419,6 +419,8 @@ fn a_process_that_ends_before_the_end_is_acknowledged_has_the_text_sent_again_an
         later(&lab, "the answer again", |_| !after.all().is_empty()).await;
         assert_eq!(after.all(), ["ada whole hello, Ada (repeat)"]);
         assert_eq!(inputs(&lab, "chat.ada"), ["hello"]);
+        assert_eq!(stream_shown(&lab, "chat.ada").len(), 1, "what was shown is known");
+        assert!(bodies(&lab.frames_of("chat.ada"), FrameKind::StreamLost).is_empty());
         assert_eq!(lab.findings(), Vec::new());
         assert!(lab.replay("chat.ada").identical);
         lab.stop().await;
@@ -444,6 +446,15 @@ fn a_process_that_ends_in_the_middle_of_a_stream_leaves_a_whole_answer_to_the_ne
         later(&lab, "the answer", |_| !after.all().is_empty()).await;
         assert_eq!(after.all(), ["ada whole all of it"]);
         assert_eq!(inputs(&lab, "chat.ada"), ["hello"], "the turn was taken up, not begun again");
+        // What was shown before is not known, and the log says so.
+        lab.until("the frame", |lab| !bodies(&lab.frames_of("chat.ada"), FrameKind::StreamLost).is_empty())
+            .await;
+        let frames = lab.frames_of("chat.ada");
+        let lost = bodies(&frames, FrameKind::StreamLost);
+        let message = bodies(&frames, FrameKind::InputReceived)[0]["message_id"].clone();
+        assert_eq!(lost, [json!({ "channel": "chat", "id": message })]);
+        assert!(stream_shown(&lab, "chat.ada").is_empty());
+        assert_eq!(lab.findings(), Vec::new());
         assert!(lab.replay("chat.ada").identical);
         lab.stop().await;
     });

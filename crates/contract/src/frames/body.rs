@@ -136,6 +136,8 @@ kinds! {
     "stream.interrupted" Decision StreamInterrupted;
     /// A channel was shown an answer while it was written: how many chunks and status lines it was given, and their digests.
     "stream.shown" Fact StreamShown;
+    /// A channel may have been shown part of an answer by a process that ended. What it was given is not known.
+    "stream.lost" Fact StreamLost;
     /// Hooks of one point were asked, all those whose matcher applies.
     "hook.called" Decision HookCalled;
     /// Hooks that were asked together answered at once, and none of them had anything to add or to object.

@@ -398,6 +398,14 @@ bodies! {
         fault: Option<Fault>,
     };
 
+    /// `stream.lost`
+    struct StreamLost {
+        /// The channel.
+        channel: ExtensionId,
+        /// The stream: the id of the message that is answered.
+        id: String,
+    };
+
     /// `hook.called`
     struct HookCalled {
         /// The point.

@@ -410,6 +410,7 @@ fn faults(body: &mut Body, visit: &mut dyn FnMut(&mut Fault)) {
         | Body::ModelRouted(_)
         | Body::ModelRequested(_)
         | Body::StreamInterrupted(_)
+        | Body::StreamLost(_)
         | Body::HookCalled(_)
         | Body::GuardVerdict(_)
         | Body::ToolCalled(_)

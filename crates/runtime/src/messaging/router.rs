@@ -128,7 +128,8 @@ impl Inner {
         }
         let attachments = attachments.into_iter().map(Artifact::from).collect();
         let stream = self.stream_for(&channel_id, &user_id, delivery);
-        let message = Some(EventMessage::from(delivery).shown(stream.as_ref().map(AnswerStream::output)));
+        let output = stream.as_ref().map(AnswerStream::output);
+        let message = Some(EventMessage::from(delivery).shown(&channel_id, output));
         let turn =
             self.turn(TurnRequest { session, origin, agent: None, text, attachments, message, depth: 0 });
         let (report, ending) = match stream {

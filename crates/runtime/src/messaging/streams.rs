@@ -10,19 +10,21 @@ use std::pin::pin;
 use std::sync::{Arc, Weak};
 
 use holdfast_bus::Delivery;
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::Input;
-use holdfast_contract::frame::FrameSource;
-use holdfast_contract::ids::{ExtensionId, Millis, Seq};
-use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::registry::ChannelFeatures;
+use holdfast_contract::frame::{Frame, FrameSource};
+use holdfast_contract::ids::{ExtensionId, Millis, Seq, StreamId};
+use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::registry::{ChannelFeatures, OtherEntry};
 use holdfast_contract::role::Role;
-use holdfast_contract::session_frames::{DeliveryReported, StreamShown};
+use holdfast_contract::session_frames::{DeliveryReported, StreamLost, StreamShown};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{OutputStream, StreamChunk};
+use crate::history::find_last_before;
 use crate::runtime::Inner;
 use crate::session::{SessionCommand, TurnReport};
 
@@ -296,6 +298,40 @@ impl Inner {
         let (at, source) = (self.clock.now(), FrameSource::Host);
         let input = Input { at, source, cause: ended, body: shown.into() };
         stream.output.session().map(|session| session.send(SessionCommand::Fact(Box::new(input))));
+    }
+
+    /// Has the session record that a channel may have been shown part of an answer, if nothing says what: the process ended that showed it.
+    /// The answer to a message that is repeated is sent whole.
+    pub(super) fn report_lost_stream(
+        self: &Arc<Self>,
+        session: &StreamId,
+        channel: &ExtensionId,
+        message: &str,
+        ended: Seq,
+    ) -> Result<(), Problem> {
+        let streams = |entry: OtherEntry| ChannelFeatures::of(&entry.payload).streams;
+        if !self.channel(channel).is_ok_and(streams) {
+            return Ok(());
+        }
+        // What a stream leaves in the log comes after its message.
+        let is_about = |frame: &Frame| {
+            let Some(body) = &frame.body else { return false };
+            match frame.envelope.kind {
+                FrameKind::InputReceived => body["message_id"] == message,
+                FrameKind::StreamShown | FrameKind::StreamLost => body["id"] == message,
+                _ => false,
+            }
+        };
+        let last = find_last_before(&self.store, session, Seq(u64::MAX), is_about)?;
+        if last.is_none_or(|frame| frame.envelope.kind != FrameKind::InputReceived) {
+            return Ok(());
+        }
+        let body = StreamLost { channel: channel.clone(), id: message.to_owned() }.into();
+        let input = Input { at: self.clock.now(), source: FrameSource::Host, cause: Some(ended), body };
+        let told = self.resume(session)?.inbox.send(SessionCommand::Fact(Box::new(input)));
+        // A session that has ended meanwhile is told nothing more; its log says that it was resumed.
+        drop(told);
+        Ok(())
     }
 
     /// Has the session record what became of a stream.

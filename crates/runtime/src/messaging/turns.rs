@@ -61,20 +61,22 @@ pub(super) struct TurnRequest {
 pub(super) struct EventMessage {
     id: String,
     repeat: bool,
+    /// The channel on which it came, if it is a user's.
+    channel: Option<ExtensionId>,
     /// Where its turn is shown while it runs.
     output: Option<Arc<OutputStream>>,
 }
 
 impl EventMessage {
-    /// The same with a turn that is shown there.
-    pub(super) fn shown(self, output: Option<Arc<OutputStream>>) -> Self {
-        Self { output, ..self }
+    /// The same as a message on a channel, with a turn that is shown there.
+    pub(super) fn shown(self, channel: &ExtensionId, output: Option<Arc<OutputStream>>) -> Self {
+        Self { channel: Some(channel.clone()), output, ..self }
     }
 }
 
 impl From<&Delivery> for EventMessage {
     fn from(delivery: &Delivery) -> Self {
-        Self { id: delivery.event.id.to_string(), repeat: delivery.repeat, output: None }
+        Self { id: delivery.event.id.to_string(), repeat: delivery.repeat, channel: None, output: None }
     }
 }
 
@@ -134,9 +136,12 @@ impl Inner {
     async fn turn_in(self: &Arc<Self>, request: &TurnRequest) -> Result<TurnReport, Problem> {
         let TurnRequest { session, origin, text, attachments, message, .. } = request;
         let there = self.store.head(session)?.is_some() || self.sessions.get(session).is_some();
-        if let (true, Some(EventMessage { id, repeat: true, .. })) = (there, message)
+        if let (true, Some(EventMessage { id, repeat: true, channel, .. })) = (there, message)
             && let Some(report) = self.earlier_turn(session, id).await?
         {
+            if let Some(channel) = channel {
+                self.report_lost_stream(session, channel, id, report.ended)?;
+            }
             return Ok(report);
         }
         let handle = if there {
