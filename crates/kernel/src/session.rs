@@ -207,6 +207,7 @@ impl Session {
             | Body::DeliveryReported(_)
             | Body::StreamShown(_)
             | Body::StreamLost(_)
+            | Body::PreviewAsked(_)
             | Body::CommandRun(_) => {}
             Body::SessionResumed(_) if self.active.is_none() => {}
             body => {

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
+use holdfast_contract::digest::canonical;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::message::TurnView;
@@ -14,6 +16,7 @@ use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{FnHook, Hook, NativeExtension, Tool};
 use holdfast_testkit::pieces::{hook, spec};
+use holdfast_testkit::story::bodies;
 use holdfast_testkit::wasm::{MapVault, lane};
 use holdfast_testkit::{Lab, LabBuilder};
 use serde_json::json;
@@ -507,5 +510,65 @@ async fn an_answer_that_breaks_off_shows_no_half_of_a_credential() {
     for shown in [screen.text("ada"), lab.shown()] {
         assert!(shown.starts_with("All is well.") && !shown.contains("ghp_"), "{shown}");
     }
+    lab.stop().await;
+}
+
+// Row E15.
+#[tokio::test]
+async fn what_sanitizers_are_asked_before_an_answer_is_one_frame_with_counts_and_a_digest() {
+    let screen = Screen::default();
+    let words: Vec<String> = (0..400).map(|number| format!("{number} ")).collect();
+    let writer = Writer::new().writes(words).calls("look").writes(["so ", "hush ", "it is"]);
+    let kit = NativeExtension::new("kit", "1.0.0").tool(Reports("hush, I look"));
+    let lab = Lab::build()
+        .model("script", writer)
+        .extension(sanitizer("a", true, 1, without_word))
+        .extension(screen.extension())
+        .extension(kit)
+        .start()
+        .await;
+    lab.runtime.publish(message("ada", "go")).await.unwrap();
+    lab.until("the frame", |lab| !bodies(&lab.frames_of("chat.ada"), FrameKind::PreviewAsked).is_empty())
+        .await;
+    lab.until("the end", |_| screen.told("ada", "end").len() == 1).await;
+    let frames = lab.frames_of("chat.ada");
+    let asked = bodies(&frames, FrameKind::PreviewAsked);
+    let [asked] = asked.as_slice() else { panic!("{asked:?}") };
+    let [by] = asked["hooks"].as_array().unwrap().as_slice() else { panic!("{asked}") };
+    // Texts before the call and after it, and a line of progress.
+    assert!(by["asked"].as_u64().unwrap() > 5 && by["replaced"].as_u64().unwrap() >= 1, "{asked}");
+    assert_eq!((&by["blocked"], &by["failed"]), (&json!(0), &json!(0)), "{asked}");
+    assert!(asked["digest"].as_str().is_some_and(|digest| digest.len() > 40), "{asked}");
+    // However often it is asked, what it adds to the log is bounded.
+    let frame = frames.iter().find(|frame| frame.envelope.kind == FrameKind::PreviewAsked).unwrap();
+    assert!(canonical(frame).unwrap().len() < 1_500);
+    assert!(!frames.iter().any(|frame| frame.envelope.kind == FrameKind::PreviewAsked
+        && frame.body.as_ref().unwrap().to_string().contains("hush")));
+    assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("chat.ada").identical);
+    lab.stop().await;
+}
+
+// Row E15.
+#[tokio::test]
+async fn a_sanitizer_that_fails_before_an_answer_is_recorded_with_its_fault() {
+    let screen = Screen::default();
+    let writer = Writer::new().writes(["I look. "]).calls("look").writes(["done"]);
+    let kit = NativeExtension::new("kit", "1.0.0").tool(Reports("hush, I look"));
+    let lab = Lab::build()
+        .model("script", writer)
+        .extension(failing(false))
+        .extension(screen.extension())
+        .extension(kit)
+        .start()
+        .await;
+    lab.runtime.publish(message("ada", "go")).await.unwrap();
+    lab.until("the frame", |lab| !bodies(&lab.frames_of("chat.ada"), FrameKind::PreviewAsked).is_empty())
+        .await;
+    let asked = bodies(&lab.frames_of("chat.ada"), FrameKind::PreviewAsked).remove(0);
+    let by = &asked["hooks"][0];
+    assert_eq!(by["asked"], by["failed"]);
+    assert!(by["fault"]["message"].as_str().unwrap().contains("the list is gone"), "{asked}");
+    assert!(lab.replay("chat.ada").identical);
     lab.stop().await;
 }

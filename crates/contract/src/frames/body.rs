@@ -138,6 +138,8 @@ kinds! {
     "stream.shown" Fact StreamShown;
     /// A channel may have been shown part of an answer by a process that ended. What it was given is not known.
     "stream.lost" Fact StreamLost;
+    /// Sanitizers of answers were asked about texts that were shown before the answer: how often, what they said, and a digest of it all.
+    "preview.asked" Fact PreviewAsked;
     /// Hooks of one point were asked, all those whose matcher applies.
     "hook.called" Decision HookCalled;
     /// Hooks that were asked together answered at once, and none of them had anything to add or to object.

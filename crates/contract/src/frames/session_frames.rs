@@ -406,6 +406,32 @@ bodies! {
         id: String,
     };
 
+    /// `preview.asked`
+    struct PreviewAsked {
+        /// The sanitizers, in the order in which they are asked.
+        hooks: Vec<PreviewedBy>,
+        /// The digest of what they were asked and what they made of it, in order: each text, each followed by a zero byte. Where one
+        /// blocks or fails there is no text.
+        digest: Digest,
+    };
+
+    /// What a sanitizer was asked about texts that were shown before an answer.
+    struct PreviewedBy {
+        /// The sanitizer.
+        hook: HookId,
+        /// How often it was asked.
+        asked: u64,
+        /// How often it replaced the text.
+        replaced: u64,
+        /// How often it blocked the text.
+        blocked: u64,
+        /// How often it failed.
+        failed: u64,
+        /// How it failed first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fault: Option<Fault>,
+    };
+
     /// `hook.called`
     struct HookCalled {
         /// The point.

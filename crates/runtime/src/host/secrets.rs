@@ -354,6 +354,9 @@ fn faults(body: &mut Body, visit: &mut dyn FnMut(&mut Fault)) {
                 visit(fault);
             }
         }
+        Body::PreviewAsked(fact) => {
+            fact.hooks.iter_mut().filter_map(|hook| hook.fault.as_mut()).for_each(visit);
+        }
         Body::StreamGuarded(fact) => {
             for word in &mut fact.words {
                 if let ChunkSaid::Faulted(fault) = &mut word.said {

@@ -615,6 +615,11 @@ impl SessionActor {
 
     fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
         self.delivering = false;
+        let asked = self.progress.asked().lock().take();
+        if let Some(asked) = asked {
+            let input = self.fact(FrameSource::Host, Some(ended), asked);
+            self.queue.push_back(input);
+        }
         self.show_in(None);
         if let (TurnOutcome::Answered, Some(answer)) = (&outcome, &answer) {
             self.raise(TURN_ANSWER, answer);

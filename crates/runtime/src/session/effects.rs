@@ -358,7 +358,7 @@ impl SessionActor {
 
     /// What the guardrails of a turn mean for what is shown before its answer.
     fn preview(&self, registry: &Registry, turn: &TurnView) -> Preview {
-        let preview = Preview::of(&self.inner, registry, turn);
+        let preview = Preview::of(&self.inner, registry, turn, self.progress.asked());
         self.progress.set_preview(&preview);
         preview
     }

@@ -4,18 +4,21 @@
 //! is asked about the text so far, again and again, and what it makes of it is shown as far as the rest can no longer change it
 //! (`settled_until` in `stream_windows.rs`). With one that does not, the text is held until it is complete, and with a guardrail that
 //! judges answers and no chunks nothing is shown before the answer. What is asked here decides nothing but what is shown: the turn
-//! asks all of them about the whole answer, and that is recorded. Therefore they make no host calls here.
+//! asks all of them about the whole answer, and that is recorded. Therefore they make no host calls here. How often they are asked here,
+//! and what they make of it, is recorded in one frame at the end of the turn.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use holdfast_contract::content::Content;
+use holdfast_contract::digest::Digest;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint};
 use holdfast_contract::host_call::HostCall;
-use holdfast_contract::ids::Millis;
+use holdfast_contract::ids::{HookId, Millis};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AskedHooks, HookEntry, Registry};
+use holdfast_contract::session_frames::{PreviewAsked, PreviewedBy};
 use holdfast_contract::wire::{Call, Host, Instance, Later};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -45,7 +48,12 @@ pub(super) enum Preview {
 
 impl Preview {
     /// What applies in a turn.
-    pub(super) fn of(inner: &Arc<Inner>, registry: &Registry, turn: &TurnView) -> Self {
+    pub(super) fn of(
+        inner: &Arc<Inner>,
+        registry: &Registry,
+        turn: &TurnView,
+        asked: &Arc<Mutex<AskedTexts>>,
+    ) -> Self {
         // All of them: a point whose hooks are asked one after the other has them in this order.
         let at = |point| {
             let applies = |hook: &&HookEntry| hook.spec.matcher.applies(None, &turn.origin.channel);
@@ -62,7 +70,8 @@ impl Preview {
         }
         let Some(hooks) = at(HookPoint::SanitizeOutput) else { return Self::Open };
         let streams = hooks.entries.iter().all(|hook| hook.spec.streams);
-        let sanitizers = Arc::new(Sanitizers { inner: Arc::downgrade(inner), hooks, turn: turn.clone() });
+        let (inner, asked) = (Arc::downgrade(inner), asked.clone());
+        let sanitizers = Arc::new(Sanitizers { inner, hooks, turn: turn.clone(), asked });
         if streams { Self::Streamed(sanitizers) } else { Self::Whole(sanitizers) }
     }
 }
@@ -73,6 +82,63 @@ pub(super) struct Sanitizers {
     inner: Weak<Inner>,
     hooks: AskedHooks,
     turn: TurnView,
+    asked: Arc<Mutex<AskedTexts>>,
+}
+
+/// What the sanitizers of a turn were asked, as far as the log has it.
+#[derive(Default)]
+pub(super) struct AskedTexts {
+    hooks: Vec<PreviewedBy>,
+    texts: blake3::Hasher,
+}
+
+impl AskedTexts {
+    /// The record of it; none if they were not asked.
+    pub(super) fn take(&mut self) -> Option<PreviewAsked> {
+        let Self { hooks, texts } = std::mem::take(self);
+        let digest = Digest::from_bytes(*texts.finalize().as_bytes());
+        (!hooks.is_empty()).then_some(PreviewAsked { hooks, digest })
+    }
+
+    /// Counts one question to a sanitizer.
+    fn add(&mut self, hook: &HookId, text: &str, answer: &Result<Decision, Fault>) {
+        let place = match self.hooks.iter().position(|it| it.hook == *hook) {
+            Some(place) => place,
+            None => {
+                let hook = hook.clone();
+                self.hooks.push(PreviewedBy {
+                    hook,
+                    asked: 0,
+                    replaced: 0,
+                    blocked: 0,
+                    failed: 0,
+                    fault: None,
+                });
+                self.hooks.len() - 1
+            }
+        };
+        let counts = &mut self.hooks[place];
+        counts.asked += 1;
+        let made = match answer {
+            Ok(Decision::Replace { content }) => {
+                counts.replaced += 1;
+                content.to_text()
+            }
+            Ok(Decision::Block { .. }) => {
+                counts.blocked += 1;
+                String::new()
+            }
+            Ok(_) => text.to_owned(),
+            Err(fault) => {
+                counts.failed += 1;
+                counts.fault.get_or_insert_with(|| fault.clone());
+                String::new()
+            }
+        };
+        for text in [text, &made] {
+            self.texts.update(text.as_bytes()).update(&[0]);
+        }
+    }
 }
 
 /// For each sanitizer the instance that is loaded and the one of a text; none where one of them cannot be asked.
@@ -109,7 +175,9 @@ impl Sanitizers {
             let made = inner.make_pinned(&hook.extension, &instance, Call::Hook(input), host);
             let clock = inner.clock.clone();
             let answer = wait_timeout(made, hook.spec.timeout, Code::HookTimeout, clock).await;
-            match answer.and_then(|reply| decision_of(reply, HookPoint::SanitizeOutput)) {
+            let answer = answer.and_then(|reply| decision_of(reply, HookPoint::SanitizeOutput));
+            self.asked.lock().add(&hook.id, &text, &answer);
+            match answer {
                 Ok(Decision::Replace { content }) => text = content.to_text(),
                 Ok(Decision::Block { .. }) | Err(_) => return None,
                 Ok(_) => {}

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 
-use super::preview::Preview;
+use super::preview::{AskedTexts, Preview};
 use crate::clock::Clock;
 use crate::messaging::OutputStream;
 use crate::parts::{OutputDelta, OutputKind, SessionEvent};
@@ -25,6 +25,7 @@ pub(crate) struct ProgressOutput {
     screen: ProgressScreen,
     /// What the guardrails of the turn mean for it, once something was asked or called. Before that nothing is shown.
     preview: OnceLock<Preview>,
+    asked: Arc<Mutex<AskedTexts>>,
     /// To the lines that wait, once a sanitizer did not answer at once.
     waiting: Mutex<Option<mpsc::Sender<ProgressLine>>>,
     /// How many lines wait for a sanitizer, or are with one.
@@ -68,12 +69,17 @@ impl ProgressOutput {
     ) -> Arc<Self> {
         let screen = ProgressScreen { inner: Arc::downgrade(inner), session: session.clone(), output };
         let (preview, waiting, unshown) = (OnceLock::new(), Mutex::default(), watch::Sender::new(0));
-        Arc::new(Self { screen, preview, waiting, unshown, tasks: Handle::current() })
+        Arc::new(Self { screen, preview, asked: Arc::default(), waiting, unshown, tasks: Handle::current() })
     }
 
     /// Whether it is known what the guardrails mean for it.
     pub(super) fn has_preview(&self) -> bool {
         self.preview.get().is_some()
+    }
+
+    /// Where it is counted what the sanitizers of the turn are asked.
+    pub(super) fn asked(&self) -> &Arc<Mutex<AskedTexts>> {
+        &self.asked
     }
 
     /// Takes what the guardrails of the turn mean for it. They are the same for the whole turn.
