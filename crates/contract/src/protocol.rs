@@ -77,7 +77,7 @@ pub enum ToExtension {
     Update(QuestionUpdate),
 }
 
-/// An update of a question. It is provisional: only the answer is recorded.
+/// An update of a question. It is provisional: what counts is the answer, with which it is recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionUpdate {

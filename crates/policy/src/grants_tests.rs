@@ -255,3 +255,21 @@ fn a_manifest_without_grants_gets_the_hosts_and_secrets_that_are_named() {
     let asks = manifest("grants: { network: [other.example.com] }\n");
     assert_eq!(granted_to(&asks, &given), Grants::default(), "a manifest with grants is a limit");
 }
+
+#[test]
+fn what_a_lane_holds_by_default_is_told_apart_from_what_is_granted() {
+    let of =
+        |lane, profile, granted: &[&str]| HeldInterfaces::new(lane, profile, texts(granted)).by_default();
+    let ordinary = ["ui", "events", "subscriptions", "channels", "extensions", "services", "context"];
+    let names = |more: &[&'static str]| {
+        let listed = Capability::ALL.iter().map(|it| it.name());
+        listed.filter(|name| ordinary.contains(name) || more.contains(name)).collect::<Vec<_>>()
+    };
+    let with_agents = names(&["agents", "system", "user-messages", "answers"]);
+    for profile in [Profile::Standard, Profile::FullAuto, Profile::Trusted] {
+        assert_eq!(of("python", profile, &["setup"]), with_agents, "{profile:?}");
+        assert_eq!(of("process", profile, &["agents"]), names(&[]), "{profile:?}");
+    }
+    assert_eq!(of("python", Profile::Safe, &[]), names(&[]));
+    assert!(of("wasm", Profile::Standard, &["agents"]).is_empty());
+}

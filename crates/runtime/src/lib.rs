@@ -34,9 +34,9 @@ pub use messaging::{
     WaitingQuestion,
 };
 pub use parts::{
-    Configuration, Entropy, ExtensionChanges, FilePlaces, HomeParts, InstalledExtension, OsEntropy,
-    OutputDelta, OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface, Surface,
-    Variables, Zone,
+    Configuration, Entropy, ExtensionChanges, ExtensionInterfaces, FilePlaces, HomeParts, InstalledExtension,
+    OsEntropy, OutputDelta, OutputKind, Parts, RemovedExtension, ReportChanges, SessionEvent, SilentSurface,
+    Surface, Variables, Zone,
 };
 pub use runtime::{DefaultModel, Runtime, ShutdownRequest};
 pub use session::{NewSession, SessionHandle, TurnReport};

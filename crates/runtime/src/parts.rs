@@ -155,6 +155,17 @@ pub struct InstalledExtension {
     pub disabled: bool,
 }
 
+/// The interfaces of the host, as an extension has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionInterfaces {
+    /// Those that it holds.
+    pub held: Vec<String>,
+    /// Those of them that its lane holds under the profile, without a grant.
+    pub by_default: Vec<String>,
+    /// Those that its manifest asks for and that it does not hold.
+    pub lacking: Vec<String>,
+}
+
 /// An extension whose files were removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovedExtension {

@@ -62,8 +62,19 @@ fn tools_of_a_class_are_listed_after_its_initialisation() {
     for name in ["many_greet", "many_alpha", "many_helper", "channel"] {
         assert!(checked.contains(name), "{name}: {checked}");
     }
+    // What nobody granted is told apart: a class has it by default, and under `safe` less of it.
+    let by_default = |shown: &str| {
+        let line = shown.lines().find_map(|line| line.trim_start().strip_prefix("by default"));
+        line.unwrap_or_else(|| panic!("{shown}")).trim().split(", ").map(str::to_owned).collect::<Vec<_>>()
+    };
+    let has = |listed: &[String], name: &str| listed.iter().any(|it| it == name);
+    let listed = by_default(&checked);
+    assert!(has(&listed, "agents") && has(&listed, "channels") && !has(&listed, "setup"), "{listed:?}");
+    let safe = by_default(&scene.run(&["--profile", "safe", "ext", "check", "many"]).ok().out);
+    assert!(!has(&safe, "agents") && has(&safe, "channels"), "{safe:?}");
     let _owner = Owner::begin(&scene);
     until("it serves", || scene.run(&["ext", "list"]).out.contains("many"));
+    assert_eq!(by_default(&scene.run(&["ext", "show", "many"]).ok().out), listed);
     assert_eq!(call(&scene, "many_greet", &json!({ "name": "ada", "times": 2 })), "hello ada hello ada");
     assert_eq!(
         call(&scene, "many_point", &json!({ "point": { "x": 1, "y": 5 } })),

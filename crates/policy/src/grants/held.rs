@@ -58,6 +58,17 @@ impl HeldInterfaces {
         Capability::ALL.iter().filter(|it| self.hold(**it)).map(|it| it.name()).collect()
     }
 
+    /// Those of them that it holds although nobody granted them, and that not every extension has: the lane's default set.
+    pub fn by_default(&self) -> Vec<&'static str> {
+        let defaults = Self { granted: Vec::new(), ..self.clone() };
+        let is_default = |it: &Capability| {
+            let rule = it.grant();
+            let of_some = matches!(rule, GrantRule::Components | GrantRule::ComponentsAndPrograms);
+            of_some && defaults.hold(*it)
+        };
+        Capability::ALL.iter().copied().filter(is_default).map(Capability::name).collect()
+    }
+
     /// What of the interfaces that a manifest asks for is not held.
     pub fn lacking(&self, requested: &[String]) -> Vec<String> {
         let held = |name: &String| {

@@ -254,6 +254,9 @@ pub struct ExtensionInfo {
     /// The interfaces of the host that it holds: by its lane and the profile, or by a grant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interfaces: Vec<String>,
+    /// Those of them that its lane holds under the profile, without a grant and without a question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_default: Vec<String>,
     /// The interfaces that its manifest asks for and that it does not hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lacking: Vec<String>,

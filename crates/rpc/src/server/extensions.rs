@@ -147,10 +147,11 @@ impl Connection {
             let tools =
                 registry.tools.iter().filter(|entry| entry.stack.iter().any(|it| own(&it.extension.id)));
             let hooks = registry.hooks.iter().filter(|hook| own(&hook.extension.id));
-            let (interfaces, lacking) = self.owner.runtime.interfaces(&view.id);
+            let interfaces = self.owner.runtime.interfaces(&view.id);
             ExtensionInfo {
-                interfaces,
-                lacking,
+                interfaces: interfaces.held,
+                by_default: interfaces.by_default,
+                lacking: interfaces.lacking,
                 tools: tools.map(|entry| entry.name.clone()).collect(),
                 hooks: hooks.map(|hook| format!("{} at {}", hook.id, word(&hook.spec.point))).collect(),
                 id: view.id.to_string(),
@@ -248,6 +249,7 @@ fn disabled(extension: InstalledExtension) -> ExtensionInfo {
         warnings: Vec::new(),
         grants: Vec::new(),
         interfaces: Vec::new(),
+        by_default: Vec::new(),
         lacking: Vec::new(),
     }
 }

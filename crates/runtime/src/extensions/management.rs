@@ -9,7 +9,7 @@ use holdfast_contract::system_frames::{
     ExtensionRejected, ExtensionRemoved, ExtensionRetried, ExtensionsFound,
 };
 
-use crate::parts::{ExtensionChanges, InstalledExtension, RemovedExtension};
+use crate::parts::{ExtensionChanges, ExtensionInterfaces, InstalledExtension, RemovedExtension};
 use crate::runtime::{Inner, Runtime};
 
 impl Runtime {
@@ -24,14 +24,19 @@ impl Runtime {
         self.inner().home.configuration().map(|it| it.installed()).unwrap_or_default()
     }
 
-    /// The interfaces of the host that an active extension holds, and those that its manifest asks for and that it does not hold.
-    pub fn interfaces(&self, id: &ExtensionId) -> (Vec<String>, Vec<String>) {
+    /// The interfaces of the host that an active extension holds, and those that it lacks.
+    pub fn interfaces(&self, id: &ExtensionId) -> ExtensionInterfaces {
         let inner = self.inner();
         let Some(active) = inner.extensions.active(id) else { return Default::default() };
         let held = inner.grants_of(&active);
         let manifest = inner.activation(active.digest).and_then(|bundle| bundle.parsed()).ok();
         let requested = manifest.map(|manifest| manifest.grants.interfaces).unwrap_or_default();
-        (held.names().into_iter().map(str::to_owned).collect(), held.lacking(&requested))
+        let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
+        ExtensionInterfaces {
+            held: owned(held.names()),
+            by_default: owned(held.by_default()),
+            lacking: held.lacking(&requested),
+        }
     }
 
     /// Reports what was found on the disk.

@@ -122,6 +122,9 @@ pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<
     if !extension.interfaces.is_empty() {
         line("holds", &extension.interfaces.join(", "))?;
     }
+    if !extension.by_default.is_empty() {
+        line("by default", &extension.by_default.join(", "))?;
+    }
     if !extension.lacking.is_empty() {
         line("lacks", &extension.lacking.join(", "))?;
     }

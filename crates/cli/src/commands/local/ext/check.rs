@@ -47,6 +47,7 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
             "requested": bench.requested,
             "granted": bench.granted,
             "interfaces": held.names(),
+            "by_default": held.by_default(),
             "lacking": lacking,
             "conflicts": conflicts,
             "faults": faults,
@@ -62,6 +63,10 @@ pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Pat
         line(name, &value)?;
     }
     line("holds", &held.names().join(", "))?;
+    let by_default = held.by_default();
+    if !by_default.is_empty() {
+        line("by default", &by_default.join(", "))?;
+    }
     if !lacking.is_empty() {
         line("lacks", &lacking.join(", "))?;
     }
