@@ -99,9 +99,11 @@ fn carry_out(program: ProgramParts, arguments: Arguments) -> Result<Exit, Proble
         (false, true) => Some(LogLevelSetting::Trace),
         (false, false) => None,
     };
-    let located = || {
+    let located = || -> Result<Home, Problem> {
         let home = Home::locate(asked, &|name: &str| std::env::var_os(name))?;
-        home.check().map(|()| home)
+        home.check()?;
+        home.irregular().iter().for_each(output::report);
+        Ok(home)
     };
     match Task::from(command.unwrap_or(Command::Chat(Chat::default()))) {
         Task::Standalone(command) => command.run(&output),

@@ -68,6 +68,7 @@ codes! {
     WorkspaceMissing = "1505", "The session has no workspace", "Start the chat in a project's folder, or name a folder with `workspace:` in `config/settings.yaml`.";
     ProfilePinned = "1506", "The profile cannot be changed here", "Leave `--profile` out, or start a new session with it.";
     OwnerSilent = "1507", "The process that owns the home does not answer", "It may be stopped or overloaded: `kill -CONT PID` lets a stopped process go on, `kill PID` ends it. What was acknowledged is on disk.";
+    HomeIrregular = "1508", "Something in the home is of the wrong kind", "Move it away; what belongs there is made where it is needed.";
     SecretName = "1601", "Invalid secret name", "Use letters, digits and `_`, starting with a letter or `_`; write an extension's own secret as `extension.NAME`.";
     SecretReadOnly = "1602", "The secret store is read-only", "Name a store that can be written, or set the environment variable where the program is started.";
     SecretsExposed = "1603", "Other users can access a file with secrets", "Remove their access: run `chmod 600` on the file shown.";

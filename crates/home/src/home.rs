@@ -1,5 +1,7 @@
-//! The path of the home and the paths in it. Nothing is created or read here. `home/permissions.rs` checks whether it may be trusted.
+//! The path of the home and the paths in it. Nothing is created or read here. `home/permissions.rs` checks whether it may be trusted,
+//! `home/kinds.rs` what in it is no file or folder.
 
+mod kinds;
 mod permissions;
 mod removal;
 

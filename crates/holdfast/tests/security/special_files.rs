@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::shared::{Scene, finish};
+use crate::shared::{Ran, Scene, finish};
 
 /// What is planted, by name.
 const KINDS: &[&str] =
@@ -95,55 +95,154 @@ fn special_files_of_extensions_are_reported_and_the_rest_works() {
     scene.run(&["call", "file_list", "{}"]).ok();
 }
 
-/// The files of a home that the program opens by itself.
-const HOME_FILES: &[&str] = &[
+/// What a home is read from at every start: each of these is planted alone, because most of them end the command.
+const OPENED: &[&str] = &[
+    "config",
     "config/settings.yaml",
     "config/policy.yaml",
     ".env",
     "secrets.age",
-    "secrets.lock",
+    "prompts",
     "prompts/orchestrator.jinja2",
     "lock",
-    "control.path",
     "holdfast.db",
-    "holdfast.db-head",
-    "generations/executing",
-    "extensions",
-    "extensions/requirements.txt",
-    "extensions/tools",
-    "data/scheduler/schedules.json",
-];
-
-/// Folders of a home, and files that a library opens beside others. Only what could block is planted there.
-const MORE_PLACES: &[&str] = &[
-    "config",
-    "prompts",
-    "data",
-    "data/kv",
-    "data/kv/kv.db",
-    "data/kv/kv.db-wal",
-    "generations",
     "holdfast.db-wal",
     "holdfast.db-shm",
     "holdfast.db-journal",
-    "control.sock",
-    ".restart_requested",
+    "extensions",
+    "extensions/tools",
     "extensions/channels",
 ];
+
+/// What is taken as missing where it is no file: planted all at once, so that none hides another.
+const IGNORED: &[&str] = &[
+    "control.path",
+    "control.sock",
+    "holdfast.db-head",
+    "secrets.lock",
+    "history",
+    ".restart_requested",
+    "generations/executing",
+    "generations/crashed",
+    "data/kv/kv.db",
+    "data/kv/kv.db-wal",
+    "data/kv/kv.db-shm",
+    "data/kv/kv.db-journal",
+    "data/scheduler/schedules.json",
+];
+
+/// Folders of a home, the inner ones apart from those above them.
+const FOLDERS: &[&[&str]] =
+    &[&["data", "generations", "environments"], &["data/kv", "data/scheduler", "generations/running"]];
+
+/// What is as it should be.
+fn is_regular(place: &str, kind: &str) -> bool {
+    let a_folder = ["config", "prompts", "extensions", "extensions/tools", "extensions/channels"];
+    // Files that are only locked or looked for, and files beside a database of which SQLite reads the head.
+    let not_read = ["lock", "secrets.lock", ".restart_requested", "history"].contains(&place)
+        || ["-wal", "-shm", "-journal"].iter().any(|end| place.ends_with(end));
+    match kind {
+        "folder" => a_folder.contains(&place) || FOLDERS.iter().any(|folders| folders.contains(&place)),
+        "socket" => place == "control.sock",
+        // A database is opened where it is used, which `special_files_of_built_in_extensions_are_reported` shows.
+        "sparse" => not_read || place.starts_with("data/"),
+        "closed" => reads_anything() && place != "control.sock",
+        _ => false,
+    }
+}
+
+fn replant(scene: &Scene, kind: &str, place: &str) {
+    let path = scene.home().join(place);
+    let _absent = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
+    plant(kind, &path);
+}
+
+/// Whether a line with a code names the path.
+fn names(ran: &Ran, scene: &Scene, place: &str) -> bool {
+    let path = scene.home().join(place).display().to_string();
+    let ends = |rest: &str| !rest.starts_with('-');
+    let named = |line: &str| line.match_indices(&path).any(|(at, _)| ends(&line[at + path.len()..]));
+    ran.err.contains("[HF-") && ran.err.lines().any(named)
+}
 
 // Finding M7.
 #[test]
 fn special_files_of_a_home_are_reported_and_never_waited_for() {
-    for (places, kinds) in [(HOME_FILES, KINDS), (MORE_PLACES, &["pipe", "zero", "looping"])] {
-        for (place, kind) in places.iter().flat_map(|place| kinds.iter().map(move |kind| (place, kind))) {
+    let mut silent = Vec::new();
+    for (place, kind) in OPENED.iter().flat_map(|place| KINDS.iter().map(move |kind| (*place, *kind))) {
+        let scene = Scene::new();
+        replant(&scene, kind, place);
+        let ran = scene.run(&["call", "file_list", "{}"]);
+        assert!(!ran.err.contains("panicked"), "{place} as {kind}: {ran:#?}");
+        assert!(ran.code == Some(0) || ran.err.contains("error[HF-"), "{place} as {kind}: {ran:#?}");
+        if !is_regular(place, kind) && !names(&ran, &scene, place) {
+            silent.push(format!("{place} as {kind}: {ran:#?}"));
+        }
+    }
+    assert!(silent.is_empty(), "nothing was said about {}:\n{}", silent.len(), silent.join("\n"));
+}
+
+// Finding M7: what is not used is reported by every command, and the command does its work.
+#[test]
+fn special_files_that_are_not_used_are_reported_and_never_waited_for() {
+    let mut silent = Vec::new();
+    for places in FOLDERS.iter().copied().chain([IGNORED]) {
+        for kind in KINDS {
             let scene = Scene::new();
-            let path = scene.home().join(place);
-            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
-            plant(kind, &path);
+            places.iter().for_each(|place| replant(&scene, kind, place));
+            // Its socket cannot be made where a folder is.
+            let left_out = |place: &&&str| !(**place == "control.sock" && *kind == "folder");
+            if !places.iter().all(|place| left_out(&place)) {
+                fs::remove_dir(scene.home().join("control.sock")).unwrap();
+            }
             let ran = scene.run(&["call", "file_list", "{}"]);
-            let told = ran.err.contains("[HF-");
-            assert!(ran.code == Some(0) || told, "{place} as {kind}: {ran:#?}");
-            assert!(!ran.err.contains("panicked"), "{place} as {kind}: {ran:#?}");
+            assert!(!ran.err.contains("panicked"), "{kind}: {ran:#?}");
+            assert!(ran.code == Some(0) || ran.err.contains("error[HF-"), "{kind}: {ran:#?}");
+            for place in places.iter().filter(left_out) {
+                if !is_regular(place, kind) && !(names(&ran, &scene, place) && ran.err.contains("HF-1508")) {
+                    silent.push(format!("{place} as {kind}: {}", ran.err));
+                }
+            }
+        }
+    }
+    assert!(silent.is_empty(), "nothing was said about {}:\n{}", silent.len(), silent.join("\n"));
+}
+
+// Finding M7: the packages that single files share.
+#[test]
+fn a_special_list_of_packages_is_reported() {
+    let mut silent = Vec::new();
+    for kind in KINDS.iter().filter(|kind| **kind != "closed" || !reads_anything()) {
+        let scene = Scene::new();
+        let tools = scene.home().join("extensions/tools");
+        fs::create_dir_all(&tools).unwrap();
+        fs::write(tools.join("shout.py"), "def run(text: str) -> str:\n    'x'\n    return text.upper()\n")
+            .unwrap();
+        plant(kind, &scene.home().join("extensions/requirements.txt"));
+        let listed = scene.run(&["ext", "list"]);
+        let told = format!("{}{}", listed.out, listed.err);
+        assert!(!told.contains("panicked"), "{kind}: {told}");
+        if !(told.contains("HF-") && told.contains("requirements.txt")) {
+            silent.push(format!("{kind}: {listed:#?}"));
+        }
+    }
+    assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
+
+// Finding M7: the files of built-in extensions, by the tools that read them.
+#[test]
+fn special_files_of_built_in_extensions_are_reported() {
+    let tools = [
+        ("data/kv/kv.db", "kv_get", r#"{"key": "x"}"#),
+        ("data/scheduler/schedules.json", "list_schedules", "{}"),
+    ];
+    for (place, tool, arguments) in tools {
+        for kind in KINDS.iter().filter(|kind| **kind != "closed" || !reads_anything()) {
+            let scene = Scene::new();
+            scene.policy("profile: full-auto\n");
+            replant(&scene, kind, place);
+            let ran = scene.run(&["call", tool, arguments]);
+            assert!(ran.err.contains("[HF-") && !ran.err.contains("panicked"), "{place} as {kind}: {ran:#?}");
         }
     }
 }

@@ -3,6 +3,7 @@
 //! The format's version is SQLite's `user_version`. A newer one is rejected before the file is opened for writing; an older one is
 //! backed up beside itself and migrated by [`crate::tables::migrations`].
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -113,10 +114,18 @@ impl LogLocation {
         ["", "-wal", "-shm", "-journal"].iter().try_for_each(|beside| {
             let mut path = self.path.clone().into_os_string();
             path.push(beside);
-            holdfast_untrusted_files::check_regular(Path::new(&path)).map_err(|error| {
-                let what = format!("cannot open the log {}: {error}", path.display());
+            let refused = |why: String| {
+                let what = format!("cannot open the log {}: {why}", path.display());
                 failure::at(&self.path, Problem::new(Code::StoreUnavailable, what))
-            })
+            };
+            // SQLite would make what it leads to: an empty log in the place of one whose disk is missing.
+            if std::fs::symlink_metadata(&path).is_ok()
+                && std::fs::metadata(&path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+            {
+                return Err(refused("it is a link that leads nowhere".to_owned()));
+            }
+            holdfast_untrusted_files::check_regular(Path::new(&path))
+                .map_err(|error| refused(error.to_string()))
         })
     }
 
