@@ -50,6 +50,16 @@ pub struct VerificationFinding {
     pub detail: String,
 }
 
+impl std::fmt::Display for VerificationFinding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.stream)?;
+        if let Some(seq) = self.seq {
+            write!(f, "/{seq}")?;
+        }
+        write!(f, ": {}: {}", self.kind, self.detail)
+    }
+}
+
 /// Verifies one stream, or all.
 pub fn verify(store: &Store, stream: Option<&StreamId>) -> Result<VerificationReport, Problem> {
     let mut report = VerificationReport::default();

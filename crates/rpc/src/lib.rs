@@ -20,5 +20,5 @@ pub use client::Client;
 pub use hub::Hub;
 pub use protocol::*;
 pub use remote::{RemoteService, serve_tools};
-pub use server::{RENAME, Server, ServerContext, existing_stream, session_summaries};
+pub use server::{FIRST_FRAMES, RENAME, Server, ServerContext, existing_stream, session_summaries};
 pub use socket::{connect, listen};

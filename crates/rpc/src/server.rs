@@ -36,7 +36,7 @@ use crate::line;
 use crate::outgoing::Outgoing;
 use crate::protocol::{ClientHello, Request, RequestError, ServerHello, SessionMethod, SessionOpen};
 
-pub use summaries::{existing_stream, session_summaries};
+pub use summaries::{FIRST_FRAMES, existing_stream, session_summaries};
 
 /// A new session as the home is set, and what its client should know about it.
 pub type CreatedSession = (NewSession, Vec<Problem>);

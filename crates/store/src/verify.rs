@@ -4,6 +4,7 @@
 //! is for the layers above, which know what they mean.
 
 pub(crate) mod finding;
+mod survey;
 
 use std::collections::{HashMap, HashSet};
 
@@ -201,7 +202,7 @@ impl<'a> Walk<'a> {
             }
             Ok(Some(found)) => {
                 self.base(stream, &found, &proof);
-                if let Err(error) = self.frames(stream, &found, &proof) {
+                if let Err(error) = self.frames(stream, &found, &proof, None) {
                     self.damaged(stream, error);
                 }
                 if let Err(error) = self.anchors(stream, &found, &proof) {
@@ -234,7 +235,14 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn frames(&mut self, stream: &StreamId, found: &FoundStream, proof: &Proof) -> rusqlite::Result<()> {
+    /// Checks the frames up to one, or all.
+    fn frames(
+        &mut self,
+        stream: &StreamId,
+        found: &FoundStream,
+        proof: &Proof,
+        last: Option<Seq>,
+    ) -> rusqlite::Result<()> {
         let mut steps = Steps {
             stream,
             key: found.key,
@@ -243,13 +251,17 @@ impl<'a> Walk<'a> {
             prev: Some(found.base.map_or(Digest::ZERO, |base| base.hash)),
             references: 0,
         };
-        let select = format!("SELECT {COLUMNS} FROM frames WHERE stream = ? AND seq >= ? ORDER BY seq");
+        let select =
+            format!("SELECT {COLUMNS} FROM frames WHERE stream = ? AND seq >= ? AND seq <= ? ORDER BY seq");
         let mut select = self.connection.prepare(&select)?;
         let first = rows::place(found.first());
-        let mut rows = select.query(params![found.key, first])?;
+        let mut rows = select.query(params![found.key, first, last.map_or(i64::MAX, rows::place)])?;
         while let Some(row) = rows.next()? {
             self.counters.rows_read.add(1);
             self.row(&mut steps, row);
+        }
+        if last.is_some() {
+            return Ok(());
         }
         let mut count =
             self.connection.prepare("SELECT count(*) FROM blob_refs WHERE stream = ? AND seq >= ?")?;
@@ -301,7 +313,9 @@ impl<'a> Walk<'a> {
         }
         steps.prev = Some(*hash);
         match body {
-            StoredBody::Erased(tombstone) => self.tombstone(steps, envelope.seq, tombstone),
+            StoredBody::Erased(tombstone) => {
+                self.tombstone(steps.stream, steps.proof, envelope.seq, tombstone)
+            }
             StoredBody::Inline(bytes) if Digest::of(bytes) == envelope.body_digest => {
                 self.body(steps, stored, bytes)
             }
@@ -313,10 +327,10 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn tombstone(&mut self, steps: &Steps<'_>, seq: Seq, tombstone: &Tombstone) {
-        if !steps.proof.covers(seq, tombstone) {
+    fn tombstone(&mut self, stream: &StreamId, proof: &Proof, seq: Seq, tombstone: &Tombstone) {
+        if !proof.covers(seq, tombstone) {
             let detail = format!("no `log.erased` frame records it: {}", tombstone.reason);
-            self.find(steps.stream, Some(seq), FindingKind::ErasureUnrecorded, detail);
+            self.find(stream, Some(seq), FindingKind::ErasureUnrecorded, detail);
         }
     }
 

@@ -243,6 +243,128 @@ fn a_damaged_backup_is_refused_and_changes_nothing() {
     }
 }
 
+/// An entry of an archive.
+#[derive(Clone)]
+struct Entry {
+    name: String,
+    mode: u32,
+    content: Vec<u8>,
+}
+
+/// What is in an archive, in its order.
+fn entries(archive: &[u8]) -> Vec<Entry> {
+    let mut archive = tar::Archive::new(zstd::Decoder::new(archive).unwrap());
+    let read = |entry: std::io::Result<tar::Entry<'_, _>>| {
+        let mut entry = entry.unwrap();
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut entry, &mut content).unwrap();
+        let name = entry.path().unwrap().display().to_string();
+        Entry { name, mode: entry.header().mode().unwrap(), content }
+    };
+    archive.entries().unwrap().map(read).collect()
+}
+
+/// An archive of these entries.
+fn packed(entries: &[Entry]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for Entry { name, mode, content } in entries {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(*mode);
+        builder.append_data(&mut header, name, content.as_slice()).unwrap();
+    }
+    zstd::encode_all(builder.into_inner().unwrap().as_slice(), 0).unwrap()
+}
+
+// Issue 19: archives that were put together from parts of others.
+#[test]
+fn swapped_and_spliced_backups_are_refused_and_change_nothing() {
+    let (first, second) = (home(), home());
+    second.run(&["run", "something else"]).ok();
+    second.policy("profile: full-auto\n");
+    let made = |scene: &Scene| {
+        let archive = scene.outside().join("backup.tar.zst");
+        scene.run(&["backup", archive.to_str().unwrap()]).ok();
+        fs::read(archive).unwrap()
+    };
+    let (one, two) = (made(&first), made(&second));
+    let (of_one, of_two) = (entries(&one), entries(&two));
+    let at = |name: &str| of_one.iter().position(|found| found.name == name).unwrap();
+    let (database, manifest, policy) =
+        (at("holdfast.db"), at("holdfast-backup.json"), at("config/policy.yaml"));
+    let from_two = |name: &str| of_two.iter().find(|found| found.name == name).unwrap().content.clone();
+    let changed = |change: &dyn Fn(&mut Vec<Entry>)| {
+        let mut entries = of_one.clone();
+        change(&mut entries);
+        packed(&entries)
+    };
+    let names = ["holdfast.db", "holdfast-backup.json", "config/policy.yaml"];
+    let mut spliced: Vec<(String, Vec<u8>)> = names
+        .map(|name| {
+            (format!("`{name}` of another"), changed(&|entries| entries[at(name)].content = from_two(name)))
+        })
+        .into();
+    let halves = |one: &[u8], two: &[u8]| [&one[..one.len() / 2], &two[two.len() / 2..]].concat();
+    spliced.extend([
+        ("halves".to_owned(), halves(&one, &two)),
+        ("other halves".to_owned(), halves(&two, &one)),
+        ("one after the other".to_owned(), [one.as_slice(), &two].concat()),
+        ("one in the other".to_owned(), packed(&[of_one.as_slice(), &of_two].concat())),
+        (
+            "contents swapped".to_owned(),
+            changed(&|entries| {
+                let content = entries[database].content.clone();
+                entries[database].content = std::mem::replace(&mut entries[policy].content, content);
+            }),
+        ),
+        (
+            "names swapped".to_owned(),
+            changed(&|entries| {
+                let name = entries[database].name.clone();
+                entries[database].name = std::mem::replace(&mut entries[manifest].name, name);
+            }),
+        ),
+        ("without a file".to_owned(), changed(&|entries| drop(entries.remove(policy)))),
+        ("without the log".to_owned(), changed(&|entries| drop(entries.remove(database)))),
+        ("without a manifest".to_owned(), changed(&|entries| drop(entries.remove(manifest)))),
+        (
+            "a file more".to_owned(),
+            changed(&|entries| {
+                entries.insert(0, Entry { name: "extensions/tools/x.py".into(), ..entries[policy].clone() })
+            }),
+        ),
+        ("a file again".to_owned(), changed(&|entries| entries.insert(0, entries[policy].clone()))),
+        ("a file shorter".to_owned(), changed(&|entries| drop(entries[policy].content.pop()))),
+        ("a file longer".to_owned(), changed(&|entries| entries[policy].content.push(b'#'))),
+        ("an empty log".to_owned(), changed(&|entries| entries[database].content.clear())),
+        ("nothing".to_owned(), packed(&[])),
+    ]);
+    // Blocks of the compressed archive change places.
+    for (from, to) in [(1, 2), (1, 6), (3, 4)] {
+        let (mut bytes, block) = (one.clone(), one.len() / 8);
+        let (left, right) = (one[from * block..][..block].to_vec(), one[to * block..][..block].to_vec());
+        bytes[from * block..][..block].copy_from_slice(&right);
+        bytes[to * block..][..block].copy_from_slice(&left);
+        spliced.push((format!("blocks {from} and {to}"), bytes));
+    }
+    let target = first.outside().join("spliced");
+    let elsewhere = first.root().join("elsewhere");
+    for (how, bytes) in spliced {
+        fs::write(&target, bytes).unwrap();
+        let before = paths(first.root());
+        let restore = first.command_at(&elsewhere, &["restore", target.to_str().unwrap()]);
+        let refused = finish({ restore }.spawn().unwrap());
+        assert!(!refused.err.contains("panicked"), "{how}: {refused:#?}");
+        let code = ["HF-2012", "HF-2013"].into_iter().find(|code| refused.err.contains(code));
+        refused.fails(2, code.unwrap_or_else(|| panic!("{how} is restored")));
+        first.run(&["restore", "--force", target.to_str().unwrap()]).fails(2, code.unwrap());
+        assert_eq!(paths(first.root()), before, "{how}");
+    }
+    // What is put together again as it was is a backup.
+    fs::write(&target, packed(&of_one)).unwrap();
+    finish(first.command_at(&elsewhere, &["restore", target.to_str().unwrap()]).spawn().unwrap()).ok();
+}
+
 /// Makes a backup with an entry of each kind that is refused.
 const FORGED: &str = r#"
 import io, os, sys, tarfile

@@ -1,6 +1,8 @@
 //! Databases that were damaged in every way that is easy to plant: each is reported with a code or a finding, none makes the program
 //! panic, and what is not damaged can still be exported. Damaged backups are in `backups`.
 
+mod commands;
+
 use std::fs;
 use std::path::Path;
 
@@ -346,17 +348,24 @@ fn says(text: &str) -> Value {
     json!([{ "says": text }])
 }
 
-// Issue 19: sixty damaged databases.
-#[test]
-fn every_damaged_database_is_reported_and_the_rest_is_exported() {
+/// A home with three sessions, and an older copy of its database.
+fn recorded() -> Scene {
     let scene = Scene::new();
     scene.run(&["init"]).ok();
     scene.turn("spare", &says("spare")).ok();
+    scene.run(&["bus", "publish", "notes.made", "{}"]).ok();
     settle(&scene.home());
     fs::copy(database(&scene.home()), scene.home().join("older.db")).unwrap();
     scene.turn("good", &says("good")).ok();
     scene.turn("bad", &says(&"a long answer, which is a blob ".repeat(400))).ok();
     settle(&scene.home());
+    scene
+}
+
+// Issue 19: sixty damaged databases.
+#[test]
+fn every_damaged_database_is_reported_and_the_rest_is_exported() {
+    let scene = recorded();
     let damages = damages();
     assert!(damages.len() >= 60, "{}", damages.len());
     sweep(&scene, &scene.home(), "good", damages);

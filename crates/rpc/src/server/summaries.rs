@@ -11,7 +11,7 @@ use super::RENAME;
 use crate::protocol::SessionSummary;
 
 /// The first message is among these frames.
-const FIRST_FRAMES: Seq = Seq(40);
+pub const FIRST_FRAMES: Seq = Seq(40);
 /// Streams that are named where one is missing.
 const MAX_NAMED: usize = 8;
 

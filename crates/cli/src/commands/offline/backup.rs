@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Home;
+use holdfast_replay::verify;
 use holdfast_store::{Store, StoreOptions, copy_database};
 use holdfast_untrusted_files::open_regular;
 use serde_json::json;
@@ -25,6 +26,7 @@ use serde_json::json;
 use crate::commands::offline::backup::archive::{ArchiveWriter, Copied, Identity, Refusal, identity};
 use crate::commands::offline::backup::manifest::MANIFEST;
 use crate::commands::offline::backup::target::{PREFIX, Target, unwritable};
+use crate::commands::offline::home::{damage, open};
 use crate::exit::Exit;
 use crate::output::{Output, tell};
 
@@ -45,6 +47,8 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
         ));
     }
     let target = Target::new(home, file)?;
+    // A backup without a log could not be restored.
+    let log = open(home)?;
     let draft = target.draft()?;
     let mut encoder = zstd::Encoder::new(draft.file(), 0).map_err(failed)?;
     encoder.include_checksum(true).map_err(failed)?;
@@ -77,16 +81,13 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
         copied += 1;
     }
     // The database comes last. What an extension notes as done in its folder was in the log before: a log that is copied later has it.
-    if home.database().is_file() {
-        let log = Store::open(&home.database(), StoreOptions::default())?;
-        let database = copy_to(&target, |copy| log.backup(copy))?;
-        let name = Path::new(DATABASE);
-        if let Copied::Unreadable(error) =
-            archive.append(&database, || database.metadata(), name).map_err(failed)?
-        {
-            return Err(failed(error));
-        }
+    let database = copy_to(&target, |copy| log.backup(copy))?;
+    if let Copied::Unreadable(error) =
+        archive.append(&database, || database.metadata(), Path::new(DATABASE)).map_err(failed)?
+    {
+        return Err(failed(error));
     }
+    let damaged = damage("the log was copied as it is, and is damaged", &verify(&log, None)?.findings);
     let names = skipped.iter().map(|skipped| shown(&skipped.name)).collect::<Vec<_>>();
     archive.finish(names.clone()).and_then(zstd::Encoder::finish).map_err(failed)?;
     draft.file().sync_all().map_err(failed)?;
@@ -104,7 +105,7 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
     } else {
         output.line(format!("{} holds the log and {copied} files ({bytes} bytes)", file.display()))?
     }
-    Ok(skipped.is_empty().into())
+    damaged.map_or(Ok(skipped.is_empty().into()), Err)
 }
 
 /// A path as it is shown.
@@ -251,7 +252,10 @@ pub(crate) fn restore(output: &Output, home: &Home, file: &Path, force: bool) ->
     if !database.is_file() {
         return Err(Problem::new(Code::StoreMissing, format!("{} holds no log", file.display())));
     }
-    let streams = Store::open(&database, StoreOptions::default())?.streams()?.len();
+    let log = Store::open(&database, StoreOptions::default())?;
+    let streams = log.streams()?.len();
+    let damaged = damage("the log was damaged when it was copied", &verify(&log, None)?.findings);
+    log.close();
     for name in &manifest.skipped {
         let what = format!("the backup does not have {name}: it could not be read then");
         tell(format_args!("{}", Problem::warning(Code::BackupIncomplete, what)));
@@ -276,5 +280,5 @@ pub(crate) fn restore(output: &Output, home: &Home, file: &Path, force: bool) ->
             output.line(format!("what was there is in {}", aside.display()))?;
         }
     }
-    Ok(Exit::Done)
+    damaged.map_or(Ok(Exit::Done), Err)
 }

@@ -5,16 +5,16 @@ use std::ops::ControlFlow;
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::ids::{Seq, StreamId};
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::Home;
 use holdfast_replay::verify;
 use holdfast_rpc::existing_stream;
-use holdfast_store::Store;
+use holdfast_store::{LogFinding, Store};
 use serde_json::json;
 
 use crate::arguments::{ReadLog, Show};
-use crate::commands::offline::home::open;
-use crate::output::{Output, frame_line};
+use crate::commands::offline::home::{damage, open};
+use crate::output::{Output, frame_line, report};
 
 const RESTORE: &str = "Restore a backup. What can still be read of a session: `holdfast log export ID`.";
 
@@ -37,6 +37,7 @@ pub(crate) fn log(output: &Output, home: &Home, command: ReadLog) -> Result<bool
 
 fn list(output: &Output, store: &Store) -> Result<bool, Problem> {
     let streams = store.streams()?;
+    warn("the list may be wrong", &store.survey(Seq(0))?);
     if !output.json {
         if streams.is_empty() {
             output.line("no streams yet; `holdfast demo` records one")?;
@@ -77,6 +78,7 @@ fn show(output: &Output, store: &Store, command: &Show) -> Result<bool, Problem>
     let kinds: Vec<FrameKind> = command.kind.iter().map(|kind| kind_of(kind)).collect::<Result<_, _>>()?;
     let last = command.to.unwrap_or(u64::MAX);
     let mut from = Seq(command.from);
+    warn("what is shown may be wrong", &store.verify(Some(&stream))?);
     loop {
         from = show_from(output, store, &stream, from, last, &kinds)?;
         if !command.follow || from.0 > last {
@@ -124,7 +126,15 @@ fn kind_of(text: &str) -> Result<FrameKind, Problem> {
     })
 }
 
+/// Says that a log is damaged. What can be read of it is printed all the same.
+fn warn(what: &str, findings: &[LogFinding]) {
+    if let Some(problem) = damage(what, findings) {
+        report(&problem.with(Severity::Warning));
+    }
+}
+
 fn export(output: &Output, store: &Store, stream: &StreamId) -> Result<bool, Problem> {
+    warn("what is exported may be wrong", &store.verify(Some(stream))?);
     store.for_each_frame(stream, Seq(0), |frame| {
         let bytes = canonical(&frame).map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         output.json(&String::from_utf8_lossy(&bytes))?;

@@ -3,16 +3,16 @@
 use holdfast_contract::body::Body;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::{Seq, StreamId};
-use holdfast_contract::problem::Problem;
+use holdfast_contract::problem::{Problem, Severity};
 use holdfast_home::Home;
-use holdfast_rpc::{SessionSummary, existing_stream, session_summaries};
+use holdfast_rpc::{FIRST_FRAMES, SessionSummary, existing_stream, session_summaries};
 use holdfast_store::Store;
 use serde_json::json;
 
 use crate::arguments::ReadSession;
-use crate::commands::offline::home::open;
+use crate::commands::offline::home::{damage, open};
 use crate::exit::Exit;
-use crate::output::{Output, table};
+use crate::output::{Output, report, table};
 use crate::time::moment;
 
 pub(crate) fn session(output: &Output, home: &Home, command: &ReadSession) -> Result<Exit, Problem> {
@@ -25,6 +25,9 @@ pub(crate) fn session(output: &Output, home: &Home, command: &ReadSession) -> Re
 
 fn list(output: &Output, store: &Store, all: bool) -> Result<Exit, Problem> {
     let summaries = session_summaries(store, all, None)?;
+    if let Some(problem) = damage("the list may be wrong", &store.survey(FIRST_FRAMES)?) {
+        report(&problem.with(Severity::Warning));
+    }
     if output.json {
         return summaries
             .iter()
@@ -70,7 +73,8 @@ fn show(output: &Output, store: &Store, session: &StreamId) -> Result<Exit, Prob
     if let Some(reason) = erased.filter(|_| !output.quiet) {
         eprintln!("the content of {session} was erased: {reason}");
     }
-    Ok(Exit::Done)
+    // What can be read is shown; that it is what was said holds only for a stream that verifies.
+    damage("what is shown may be wrong", &store.verify(Some(session))?).map_or(Ok(Exit::Done), Err)
 }
 
 fn line(output: &Output, seq: Seq, who: &str, text: &str) -> Result<(), Problem> {
