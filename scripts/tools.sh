@@ -13,6 +13,7 @@ MCP_CONFORMANCE=0.1.13
 MCP_SERVER_TIME=2026.10.19
 MCP_SERVER_GIT=2026.10.19
 MCP_SERVER_FETCH=2026.10.24
+UV=0.13.8
 
 HOLDFAST_TOOLS="${HOLDFAST_TOOLS:-${CARGO_TARGET_DIR:-target}/tools}"
 [[ "$HOLDFAST_TOOLS" == /* ]] || HOLDFAST_TOOLS="$PWD/$HOLDFAST_TOOLS"
@@ -27,6 +28,8 @@ export HOLDFAST_WHEELS="$HOLDFAST_TOOLS/wheels"
 
 # MCP servers as their authors publish them.
 MCP_FOLDER="$HOLDFAST_TOOLS/mcp"
+# The other installer of Python's packages. Not on the PATH, where the program would take it for its own work.
+export HOLDFAST_UV="$HOLDFAST_TOOLS/uv/bin/uv"
 
 QJS_FOLDER="$HOLDFAST_TOOLS/componentize-qjs"
 

@@ -79,6 +79,48 @@ fn a_file_names_its_packages_and_has_them_when_it_is_called() {
     scene.verifies();
 }
 
+/// The same with `uv`, which is used where it is on the path.
+#[test]
+fn uv_installs_what_a_file_names_and_a_requirement_smuggles_nothing() {
+    let mut scene = scene();
+    let uv = std::env::var_os("HOLDFAST_UV").map(std::path::PathBuf::from).filter(|uv| uv.is_file());
+    let uv = uv.expect(
+        "no uv; `./scripts/test test` installs it, or `./scripts/setup uv` and `source scripts/tools.sh`",
+    );
+    let path = std::env::var("PATH").unwrap_or_default();
+    scene.variable("PATH", &format!("{}:{path}", uv.parent().unwrap().display()));
+    tool(&scene, "greet.py", GREETER);
+    let first = scene.run(&["call", "greet", r#"{"name": "Ada"}"#]).ok();
+    assert!(
+        first.out.contains("good day, Ada") && first.err.contains("installing for greet, once"),
+        "{first:#?}"
+    );
+    let installer = fs::read_dir(scene.home().join("environments")).unwrap().flatten().any(|environment| {
+        fs::read_to_string(environment.path().join("pyvenv.cfg")).is_ok_and(|config| config.contains("uv = "))
+    });
+    assert!(installer, "uv made the environment");
+    // Nothing of a package runs while it is installed.
+    tool(&scene, "trapped.py", &GREETER.replace("greeting>=1", "trap==1.0").replace("import greeting", ""));
+    let trapped = scene.run(&["call", "trapped", r#"{"name": "Ada"}"#]);
+    assert!(trapped.code != Some(0) && trapped.err.contains("HF-"), "{trapped:#?}");
+    assert!(!scene.outside().join("built").exists(), "it was built");
+}
+
+// Finding B11: what cannot be installed is not tried by every command.
+#[test]
+fn a_package_that_cannot_be_installed_is_tried_once() {
+    let scene = scene();
+    tool(&scene, "slug.py", &GREETER.replace("greeting>=1", "no-such-package"));
+    let first = scene.run(&["call", "slug", r#"{"name": "Ada"}"#]);
+    assert!(first.code != Some(0) && first.err.contains("installing for slug, once"), "{first:#?}");
+    for command in [&["tools"][..], &["call", "slug", "{}"], &["ext", "doctor"], &["ext", "list"]] {
+        let again = scene.run(command);
+        assert!(!again.err.contains("installing"), "{command:?}: {again:#?}");
+    }
+    let listed = scene.run(&["ext", "list"]).ok();
+    assert!(listed.out.contains("not tried again for 30 minutes"), "{listed:#?}");
+}
+
 #[test]
 fn a_list_beside_single_files_serves_all_that_have_none_of_their_own() {
     let scene = scene();

@@ -90,10 +90,42 @@ impl Marker {
         let comparison = comparison(scan)?;
         let right = Value::parse(scan)?;
         match (&left, &right) {
-            (Value::Text(_), Value::Text(_)) => Err("its marker compares two texts".to_owned()),
-            _ => Ok(Self::Compare(left, comparison, right)),
+            (Value::Text(_), Value::Text(_)) => return Err("its marker compares two texts".to_owned()),
+            (Value::Variable(_), Value::Variable(_)) => {
+                return Err("its marker compares two variables".to_owned());
+            }
+            (Value::Variable(name), Value::Text(text)) => agreed(name, comparison, text, false)?,
+            (Value::Text(text), Value::Variable(name)) => agreed(name, comparison, text, true)?,
         }
+        Ok(Self::Compare(left, comparison, right))
     }
+}
+
+/// Variables whose value is a version, compared as one.
+const VERSIONS: &[&str] = &["python_version", "python_full_version", "implementation_version"];
+
+/// Refuses a comparison that the installers read differently: pip compares as texts what `uv` leaves out, so that the package is
+/// installed by one and not by the other.
+fn agreed(name: &str, comparison: &str, text: &str, text_first: bool) -> Result<(), String> {
+    let is_in = matches!(comparison, "in" | "not in");
+    let mut words = text.split(' ');
+    let agreed = if VERSIONS.contains(&name) {
+        match comparison {
+            "in" | "not in" => !text_first && name != "implementation_version" && words.all(is_version),
+            "===" => false,
+            "==" | "!=" => is_version(text.strip_suffix(".*").unwrap_or(text)),
+            _ => is_version(text),
+        }
+    } else {
+        matches!(comparison, "==" | "!=") || (is_in && name != "extra")
+    };
+    let told = || format!("its marker compares `{name}` in a way that installers do not agree about");
+    if agreed { Ok(()) } else { Err(told()) }
+}
+
+/// Numbers with dots between them, and nothing else.
+fn is_version(text: &str) -> bool {
+    text.split('.').all(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Several conditions as one; a single one stands for itself.

@@ -21,8 +21,8 @@ fn a_requirement_is_written_from_its_parts() {
         ("a===2024.1.post1,>1.0-3", "a===2024.1.post1,>1.0-3"),
         ("rich==13.* ; python_version<'3.13'", "rich==13.* ; python_version < \"3.13\""),
         (
-            "a; (os.name == 'nt' or sys_platform!=\"linux\") and python_version not  in '3.8,  3.9'",
-            "a ; (os_name == \"nt\" or sys_platform != \"linux\") and python_version not in \"3.8, 3.9\"",
+            "a; (os.name == 'nt' or sys_platform!=\"linux\") and python_version not  in '3.8   3.9'",
+            "a ; (os_name == \"nt\" or sys_platform != \"linux\") and python_version not in \"3.8 3.9\"",
         ),
         (
             "a; extra == 'x' and 'arm' in platform_machine",
