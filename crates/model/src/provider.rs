@@ -1,17 +1,19 @@
 //! Models over a network, each through its provider's own API.
 //!
-//! [`Provider`] is one configured model. How a request is put together is in `request`, what a failure means in `failure`, and
-//! reasoning that a provider wants to see again in `reasoning`. Nothing here tries again: that is the kernel's, and recorded.
+//! [`Provider`] is one configured model. How a request is put together is in `request`, what a failure means in `failure`,
+//! reasoning that a provider wants to see again in `reasoning`, and what bounds an answer in `relay`. Nothing here tries again: that is the kernel's, and recorded.
 
 mod attached;
 mod failure;
 mod reasoning;
+mod relay;
 mod request;
 #[cfg(test)]
 mod request_tests;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -29,6 +31,8 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
 use self::failure::Failures;
+use self::relay::{EventEnd, Relay, RelayFailure, RelayTarget};
+pub use self::relay::{MAX_EVENT_BYTES, MAX_STREAM_BYTES};
 use self::request::Names;
 use crate::{Delta, Deltas, Model, ModelRequest};
 
@@ -98,7 +102,9 @@ pub struct Provider {
 }
 
 struct Inner {
-    client: Client,
+    /// The client of the library is made for each request, with a relay of its own.
+    relay: Arc<RelayTarget>,
+    resolver: ServiceTargetResolver,
     target: ModelIden,
     options: ChatOptions,
     failures: Failures,
@@ -155,20 +161,32 @@ impl Provider {
             .map_err(|error| {
                 wrong(&settings, "provider", &format!("cannot be reached from here: {error}"), "")
             })?;
+        let secure = Arc::new(AtomicBool::new(false));
+        let by_tls = secure.clone();
         let resolver = ServiceTargetResolver::from_resolver_fn(
             move |target: ServiceTarget| -> Result<ServiceTarget, genai::resolver::Error> {
-                let endpoint = match &base {
-                    Some(base) => Endpoint::from_owned(with_usual_path(base, target.endpoint.base_url())),
-                    None => target.endpoint,
+                let address = match &base {
+                    Some(base) => with_usual_path(base, target.endpoint.base_url()),
+                    None => target.endpoint.base_url().to_owned(),
                 };
+                // The relay encrypts what goes to the provider.
+                let endpoint = match address.strip_prefix("https://") {
+                    Some(rest) => format!("http://{rest}"),
+                    None => address.clone(),
+                };
+                by_tls.store(address.starts_with("https://"), Ordering::Relaxed);
+                let endpoint = Endpoint::from_owned(endpoint);
                 Ok(ServiceTarget { endpoint, auth: auth.clone(), model: target.model })
             },
         );
-        let client = Client::builder().with_reqwest(http).with_service_target_resolver(resolver).build();
-        let client = client.map_err(|error| wrong(&settings, "provider", &error.to_string(), ""))?;
+        let event_end = match kind {
+            AdapterKind::Ollama | AdapterKind::OllamaCloud | AdapterKind::Cohere => EventEnd::Line,
+            _ => EventEnd::EmptyLine,
+        };
+        let relay = Arc::new(RelayTarget { http, secure, event_end });
         let target = ModelIden::new(kind, settings.model.clone());
         let failures = Failures::new(&settings);
-        let inner = Inner { client, target, options, failures, prices, price_known };
+        let inner = Inner { relay, resolver, target, options, failures, prices, price_known };
         Ok(Self { inner: Arc::new(inner) })
     }
 }
@@ -188,9 +206,19 @@ impl Inner {
     async fn complete(&self, ask: &ModelRequest, deltas: &Deltas) -> Result<ModelReturned, ModelFailed> {
         let names = Names::of(&ask.tool_names);
         let request = request::build(ask, self.target.adapter_kind, &names);
-        let failed = |error| self.failures.of(error);
+        let relay = Relay::start(&self.relay).map_err(|error| self.failures.no_relay(&error))?;
+        // What the relay knows is the reason; the library only sees a connection that ends.
+        let failed = |error| match relay.failure() {
+            Some(failure) => self.failed(&failure),
+            None => self.failures.of(error),
+        };
+        let client = Client::builder()
+            .with_reqwest(relay.client.clone())
+            .with_service_target_resolver(self.resolver.clone())
+            .build()
+            .map_err(failed)?;
         let options = request::options(ask, &self.options);
-        let answer = self.client.exec_chat_stream(self.target.clone(), request, Some(&options)).await;
+        let answer = client.exec_chat_stream(self.target.clone(), request, Some(&options)).await;
         let mut stream = answer.map_err(failed)?.stream;
         let mut size = AnswerSize {
             repeats_calls: self.target.adapter_kind == AdapterKind::Anthropic,
@@ -205,12 +233,26 @@ impl Inner {
             match event {
                 ChatStreamEvent::Chunk(chunk) => deltas(Delta::Text(&chunk.content)),
                 ChatStreamEvent::ReasoningChunk(chunk) => deltas(Delta::Reasoning(&chunk.content)),
-                ChatStreamEvent::End(end) if self.is_whole(&end) => return Ok(self.returned(end, &names)),
-                ChatStreamEvent::End(_) => break,
+                ChatStreamEvent::End(end) => {
+                    if let Some(failure) = relay.failure() {
+                        return Err(self.failed(&failure));
+                    }
+                    if self.is_whole(&end) {
+                        return Ok(self.returned(end, &names));
+                    }
+                    break;
+                }
                 _ => {}
             }
         }
-        Err(self.failures.broken_off())
+        Err(relay.failure().map_or_else(|| self.failures.broken_off(), |failure| self.failed(&failure)))
+    }
+
+    fn failed(&self, failure: &RelayFailure) -> ModelFailed {
+        match failure {
+            RelayFailure::Transport(error) => self.failures.transport(error),
+            RelayFailure::TooLong(limit) => self.failures.too_long(*limit),
+        }
     }
 
     /// Whether the provider itself ended the answer. For some adapters, the end of the stream counts as the end of the answer, and only

@@ -24,7 +24,9 @@ use holdfast_contract::ids::Millis;
 use holdfast_contract::message::Usage;
 use holdfast_contract::problem::Code;
 use holdfast_model::offline::Offline;
-use holdfast_model::provider::{MAX_ANSWER_BYTES, Provider, ProviderSettings};
+use holdfast_model::provider::{
+    MAX_ANSWER_BYTES, MAX_EVENT_BYTES, MAX_STREAM_BYTES, Provider, ProviderSettings,
+};
 use holdfast_model::trial;
 use serde_json::{Value, json};
 use servers::{Aimock, Canned};
@@ -170,6 +172,55 @@ async fn an_answer_that_does_not_end_is_cut_off_with_a_code() {
             "{shape:?}: {failed:?}"
         );
         assert!(answered.text().len() <= MAX_ANSWER_BYTES, "{shape:?}");
+    }
+}
+
+// Finding L10: the library keeps an event until it ends.
+#[tokio::test]
+async fn an_event_that_does_not_end_is_cut_off_with_a_code() {
+    for shape in SHAPES {
+        // With and without line breaks, which end no server-sent event.
+        let pieces = [format!("data: {}", "x".repeat(64 << 10)), format!("data: {}\n", "x".repeat(64 << 10))];
+        for piece in pieces.into_iter().take(if shape.provider == "ollama" { 1 } else { 2 }) {
+            let mut server = Canned::endless(200, shape.content_type, piece).await;
+            let failed = ask(&model(shape, &server.base), &["hello"]).await.failed();
+            assert_eq!(
+                (failed.fault.code, failed.retryable),
+                (Code::ModelAnswerSize, false),
+                "{shape:?}: {failed:?}"
+            );
+            let limit = format!("more than {} MiB", MAX_EVENT_BYTES >> 20);
+            assert!(failed.fault.message.contains(&limit), "{shape:?}: {failed:?}");
+            server.closed().await;
+        }
+    }
+}
+
+// Finding L10: events that say nothing are not counted as text.
+#[tokio::test]
+async fn events_without_an_end_are_cut_off_with_a_code() {
+    let shape = &SHAPES[0];
+    let mut server = Canned::endless(200, shape.content_type, ": ping\n\n".repeat(8 << 10)).await;
+    let failed = ask(&model(shape, &server.base), &["hello"]).await.failed();
+    assert_eq!((failed.fault.code, failed.retryable), (Code::ModelAnswerSize, false), "{failed:?}");
+    let limit = format!("more than {} MiB", MAX_STREAM_BYTES >> 20);
+    assert!(failed.fault.message.contains(&limit), "{failed:?}");
+    server.closed().await;
+}
+
+// Finding L10: the body of an error is read for its message.
+#[tokio::test]
+async fn the_body_of_an_error_that_does_not_end_is_cut_off() {
+    for shape in SHAPES {
+        for (status, code) in [(500, Code::ModelFailed), (401, Code::ModelKey), (400, Code::ModelRefused)] {
+            let mut server =
+                Canned::endless(status, "text/plain", "the engine is on fire ".repeat(1000)).await;
+            let failed = ask(&model(shape, &server.base), &["hello"]).await.failed();
+            assert_eq!(failed.fault.code, code, "{shape:?}: {failed:?}");
+            assert!(failed.fault.message.contains("the engine is on fire"), "{shape:?}: {failed:?}");
+            assert!(failed.fault.message.len() < 1000, "{shape:?}: {failed:?}");
+            server.closed().await;
+        }
     }
 }
 

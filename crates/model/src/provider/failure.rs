@@ -144,7 +144,12 @@ impl Failures {
         self.failed(code, retryable, format!("{} reported an error in its answer: {words}", self.provider))
     }
 
-    fn transport(&self, error: &Cause) -> ModelFailed {
+    /// No socket could be made for the request.
+    pub(super) fn no_relay(&self, error: &std::io::Error) -> ModelFailed {
+        self.failed(Code::Internal, true, format!("no socket for a request can be made: {error}"))
+    }
+
+    pub(super) fn transport(&self, error: &Cause) -> ModelFailed {
         let found = chain(error).find_map(|error| error.downcast_ref::<reqwest::Error>());
         let why = chain(error).last().map(ToString::to_string).unwrap_or_default();
         let place = &self.place;

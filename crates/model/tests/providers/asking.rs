@@ -23,7 +23,7 @@ pub struct Shape {
     pub model: &'static str,
     /// What must be in a request that follows reasoning and calls, as aimock writes it down.
     pub handed_back: &'static [&'static str],
-    content_type: &'static str,
+    pub content_type: &'static str,
     begins: &'static str,
     ends: &'static str,
 }

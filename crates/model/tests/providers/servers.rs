@@ -99,6 +99,28 @@ impl Canned {
         Self::serve(vec![format!("{}\r\n\r\n{body}", head.join("\r\n"))], true).await
     }
 
+    /// Answers with this status and type, and then with this piece again and again until the other side has gone.
+    pub async fn endless(status: u16, content_type: &str, piece: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (_, began) = mpsc::unbounded_channel();
+        let (closes, closed) = mpsc::unbounded_channel();
+        let head =
+            format!("HTTP/1.1 {status} Endless\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                drop(read_request(&mut stream).await);
+                let mut sent = stream.write_all(head.as_bytes()).await;
+                while sent.is_ok() {
+                    sent = stream.write_all(piece.as_bytes()).await;
+                }
+                closes.send(()).unwrap_or_default();
+            }
+        });
+        Self { base, requests, began, closed }
+    }
+
     async fn serve(answers: Vec<String>, stalls: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
