@@ -19,7 +19,8 @@ pub const PROTECTED_NAMES: &[&str] = &[
     // Shells and tools that read a folder's file when it is entered.
     ".envrc",
     ".autoenv*",
-    ".mise.toml",
+    ".mise*",
+    ".rtx.toml",
     ".tool-versions",
     // Editors and agents.
     ".vscode",
@@ -37,6 +38,11 @@ pub const PROTECTED_NAMES: &[&str] = &[
     ".dir-locals.el",
     ".mcp.json",
     ".aider*",
+    ".claude",
+    ".codex",
+    ".gemini",
+    ".opencode",
+    ".windsurf",
     // CI.
     ".github",
     ".gitlab-ci.yml",
