@@ -334,7 +334,7 @@ fn swapped_and_spliced_backups_are_refused_and_change_nothing() {
             }),
         ),
         ("a file again".to_owned(), changed(&|entries| entries.insert(0, entries[policy].clone()))),
-        ("a file shorter".to_owned(), changed(&|entries| drop(entries[policy].content.pop()))),
+        ("a file shorter".to_owned(), changed(&|entries| _ = entries[policy].content.pop())),
         ("a file longer".to_owned(), changed(&|entries| entries[policy].content.push(b'#'))),
         ("an empty log".to_owned(), changed(&|entries| entries[database].content.clear())),
         ("nothing".to_owned(), packed(&[])),

@@ -89,8 +89,6 @@ fn a_changed_definition_waits_for_approval() {
     assert_eq!(refused["error"]["code"], "HF-4422", "{refused}");
     let tools = scene.run(&["tools", "--json"]).ok().out;
     assert!(tools.contains("Says it again.") && !tools.contains("sends your keys"), "{tools}");
-    let text = || fs::read_to_string(scene.home().join("config/settings.yaml")).unwrap();
-    let before = text();
     let shown = scene.run(&["mcp", "tools", "changes"]).ok().out;
     assert!(shown.contains("changed") && shown.contains("sends your keys"), "{shown}");
     assert!(scene.run(&["mcp", "approve", "changes"]).ok().out.contains("approved: echo"));

@@ -10,10 +10,9 @@ from .models import Model
 @functools.cache
 def sdk_model():
     """The class, made when the package is there."""
-    from agents.items import ModelResponse
+    from agents.items import ModelResponse, ResponseOutputMessage, ResponseOutputText
     from agents.models.interface import Model as Interface
     from agents.usage import Usage
-    from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
     class HostModel(Model, Interface):
         async def get_response(self, system_instructions, input, model_settings, tools, *rest, **more):
