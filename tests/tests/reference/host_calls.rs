@@ -74,8 +74,8 @@ pub fn page() -> String {
     text.push_str(
         "\nUnder `standard` and `full-auto` a Python class holds, without a grant, everything in the first table\n\
          except `system-events`, `results`, `discovery` and `setup`; under `safe` also not `agents`, `system`,\n\
-         `user-messages` and `answers`. `holdfast ext check` and `holdfast ext show` list what an extension\n\
-         holds, what of it by default, and what it asks for and lacks.\n\
+         `conversations`, `user-messages` and `answers`. `holdfast ext check` and `holdfast ext show` list what\n\
+         an extension holds, what of it by default, and what it asks for and lacks.\n\
          [ADR 0032](../adr/0032-default-interfaces.md) says why nobody is asked about the default ones.\n\n\
          `http.request` takes `url`, and may take `method`, `headers` as a list of pairs, `body` and\n\
          `timeout_ms`; its answer has `status`, `headers` and `body`. `file.read`, `file.list`, `file.stat`,\n\

@@ -189,7 +189,8 @@ class Servers(unittest.TestCase):
             name = "clock"
 
             async def list_tools(self):
-                return [types.SimpleNamespace(name="now", description="The time.", inputSchema={"type": "object"})]
+                first = types.SimpleNamespace(name="now", description="The time.", inputSchema={"type": "object"})
+                return [first, types.SimpleNamespace(name="later", description=None, input_schema={"type": "object"})]
 
             async def call_tool(self, tool, arguments):
                 return types.SimpleNamespace(content=[types.SimpleNamespace(text=f"{tool} {arguments}")], isError=tool == "bad")
@@ -203,7 +204,7 @@ class Servers(unittest.TestCase):
         tools = extension.tools()
         self.assertEqual(list(tools), ["it_tools", "it_call"])
         run = lambda which, **arguments: asyncio.run(tools[which].call({"arguments": arguments}))
-        self.assertEqual(run("it_tools")[0]["tool"], "now")
+        self.assertEqual([(it["tool"], it["arguments"]) for it in run("it_tools")], [(it, {"type": "object"}) for it in ("now", "later")])
         self.assertEqual(run("it_call", server="clock", tool="now", arguments={"a": 1}), "now {'a': 1}")
         for server, tool in (("none", "now"), ("clock", "bad")):
             self.assertRaises(Failure, run, "it_call", server=server, tool=tool, arguments={})

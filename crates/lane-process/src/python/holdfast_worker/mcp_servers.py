@@ -8,6 +8,11 @@ from .tools import ClassTool
 from .wire import Failure
 
 
+def field(it, *names):
+    """A field whose name differs between the versions of the package `mcp`."""
+    return next((getattr(it, name) for name in names if hasattr(it, name)), None)
+
+
 def server_tools(extension, instance):
     """The tools, for an instance that has `get_mcp_servers`."""
 
@@ -16,7 +21,7 @@ def server_tools(extension, instance):
 
     async def listed() -> list:
         return [
-            {"server": name, "tool": tool.name, "description": tool.description or "", "arguments": plain(tool.inputSchema)}
+            {"server": name, "tool": tool.name, "description": tool.description or "", "arguments": plain(field(tool, "inputSchema", "input_schema"))}
             for name, server in servers().items()
             for tool in await server.list_tools()
         ]
@@ -27,7 +32,7 @@ def server_tools(extension, instance):
             raise Failure(f"no server `{server}` is connected; there are: {', '.join(connected) or 'none'}")
         result = await connected[server].call_tool(tool, arguments or None)
         said = "\n".join(getattr(it, "text", None) or json.dumps(plain(it), ensure_ascii=False) for it in result.content or [])
-        if getattr(result, "isError", False):
+        if field(result, "isError", "is_error"):
             raise Failure(said or f"`{tool}` failed")
         return said
 
