@@ -480,13 +480,15 @@ fn foreign_project(scene: &Scene) -> std::path::PathBuf {
     };
     put(
         "pyproject.toml",
-        "[project]\nname = \"x\"\ndependencies = [\n    \"httpx>=0.27\",\n    \"pyyaml>=6\",\n]\n",
+        "[project]\nname = \"x\"\ndependencies = [\n    \"httpx>=0.27\",\n    \"pyyaml>=6\",\n    \"finder-python>=1; python_version < '3'\",\n    \"jinja2>=3; python_version < '3'\",\n]\n",
     );
     let manifest = |id: &str| format!("id: {id}\nname: {id}\nentrypoint: main:It\n");
     put("sandbox/extensions/notes/manifest.yaml", &manifest("notes"));
     put("sandbox/extensions/notes/main.py", "import json\n\nclass It:\n    def get_tools(self): return []\n");
     put("sandbox/extensions/fetches/manifest.yaml", &manifest("fetches"));
     put("sandbox/extensions/fetches/main.py", "import httpx\n\nclass It: ...\n");
+    put("sandbox/extensions/fetches/inside/more.py", "from finder import Finder\n");
+    put("sandbox/extensions/fetches/prompt.jinja2", "Fetch {{ what }}.\n");
     put("sandbox/extensions/kv/manifest.yaml", &manifest("kv"));
     put("sandbox/extensions/tracing/__init__.py", "");
     put("sandbox/data/notes/kept.txt", "a note");
@@ -540,7 +542,7 @@ fn a_project_of_another_program_is_imported_once() {
     assert_eq!(fs::read_to_string(home.join("data/notes/kept.txt")).unwrap(), "a note");
     assert_eq!(
         fs::read_to_string(home.join("extensions/fetches/requirements.txt")).unwrap(),
-        "httpx>=0.27\n"
+        "httpx>=0.27\nfinder-python>=1; python_version < '3'\njinja2>=3; python_version < '3'\n"
     );
     assert!(!home.join("data/notes/link.txt").exists() && !home.join("extensions/linked").exists());
     assert!(!home.join("extensions/kv").exists());

@@ -120,7 +120,7 @@ fn packages(project: &str) -> Vec<(String, String)> {
 /// The packages that the Python files of a folder import. A module may have the first words of its package's name, as `tavily` has of
 /// `tavily-python`. A template beside them is rendered with `jinja2`.
 fn needed(folder: &Path, packages: &[(String, String)]) -> Vec<String> {
-    let mut imported = BTreeSet::new();
+    let (mut imported, mut has_template) = (BTreeSet::new(), false);
     let mut left = vec![folder.to_owned()];
     while let Some(folder) = left.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -132,9 +132,12 @@ fn needed(folder: &Path, packages: &[(String, String)]) -> Vec<String> {
                     holdfast_untrusted_files::read_text(&path, super::MAX_TEXT_BYTES).unwrap_or_default();
                 imported.extend(text.lines().filter_map(module));
             } else if path.extension().is_some_and(|it| it == "jinja2") {
-                imported.insert("jinja2".to_owned());
+                has_template = true;
             }
         }
+    }
+    if has_template && !imported.is_empty() {
+        imported.insert("jinja2".to_owned());
     }
     let begins = |module: &str, first: &String| {
         let rest = module.strip_prefix(first.as_str()).unwrap_or_default();
