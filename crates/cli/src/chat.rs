@@ -36,11 +36,12 @@ use holdfast_rpc::{
 };
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
 
 use crate::client::attach;
 use crate::client::link::Link;
+use crate::commands::local::up::listen;
 use crate::output::problem_rows;
 pub(crate) use ask::{Prompt, PromptKind, QuestionReply, ask, read_line};
 pub(crate) use terminal::{Terminal, error_width, width};
@@ -721,8 +722,4 @@ fn how(outcome: &TurnOutcome) -> String {
         TurnOutcome::Limited(_) | TurnOutcome::Answered => text,
         _ => format!("early, {text}"),
     }
-}
-
-fn listen(kind: SignalKind) -> Result<Signal, Problem> {
-    signal(kind).map_err(|error| Problem::new(Code::Internal, format!("signals cannot be heard: {error}")))
 }

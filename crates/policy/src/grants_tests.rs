@@ -265,7 +265,7 @@ fn what_a_lane_holds_by_default_is_told_apart_from_what_is_granted() {
         let listed = Capability::ALL.iter().map(|it| it.name());
         listed.filter(|name| ordinary.contains(name) || more.contains(name)).collect::<Vec<_>>()
     };
-    let with_agents = names(&["agents", "system", "user-messages", "answers"]);
+    let with_agents = names(&["agents", "system", "conversations", "user-messages", "answers"]);
     for profile in [Profile::Standard, Profile::FullAuto, Profile::Trusted] {
         assert_eq!(of("python", profile, &["setup"]), with_agents, "{profile:?}");
         assert_eq!(of("process", profile, &["agents"]), names(&[]), "{profile:?}");

@@ -90,9 +90,12 @@ fn a_skipped_sync_is_noticed() {
 fn an_early_acknowledgement_is_noticed() {
     let scenario = FailScenario::setup();
     fail::cfg("store::ack_early", "return").unwrap();
-    let hasty = Run::of(Setting::of(PLAIN));
-    let found = hasty.examine(&after_each_note(&hasty), honest);
-    assert!(found.iter().any(breaks_the_barrier), "{}", report(&found));
+    // Whether something is told before the sync that it was acknowledged ahead of depends on the machine: some runs break nothing.
+    let is_noticed = (0..20).any(|_| {
+        let hasty = Run::of(Setting::of(PLAIN));
+        hasty.examine(&after_each_note(&hasty), honest).iter().any(breaks_the_barrier)
+    });
+    assert!(is_noticed);
     scenario.teardown();
 }
 

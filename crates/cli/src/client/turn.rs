@@ -13,10 +13,12 @@ use holdfast_rpc::{
     SessionParams, SessionSend, TurnEnd, UiAnswer,
 };
 use serde_json::Value;
+use tokio::signal::unix::SignalKind;
 
 use crate::chat::QuestionReply;
 use crate::client::link::Link;
 use crate::client::questions::{Questions, ask_line};
+use crate::commands::local::up::listen;
 use crate::exit::Exit;
 use crate::output::report;
 
@@ -65,6 +67,8 @@ impl Link {
         let client = self.client.clone();
         let mut sent = std::pin::pin!(client.ask::<TurnEnd>(&send));
         let mut questions = Questions::new(attended())?;
+        // One listener for the whole turn: a signal between two rounds of the loop is not lost.
+        let mut interrupt = listen(SignalKind::interrupt())?;
         let mut interrupts = 0;
         let end = loop {
             let interrupted = tokio::select! {
@@ -80,7 +84,7 @@ impl Link {
                     }
                     false
                 }
-                _ = tokio::signal::ctrl_c() => true,
+                Some(()) = interrupt.recv() => true,
                 end = &mut sent => break end?,
             };
             if interrupted {

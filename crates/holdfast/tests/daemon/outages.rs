@@ -188,7 +188,7 @@ fn a_gate_that_is_kept_down_after_two_crashes_judges_as_it_was() {
     fs::write(folder.join("guard.wasm"), holdfast_testkit::wasm::never_starts()).unwrap();
     for _ in 0..2 {
         let owner = start(&scene);
-        scene.executes_for_a_while();
+        scene.stop_while_code_executes(owner.id().into());
         kill(owner);
     }
     let _owner = Owner::begin(&scene);

@@ -157,8 +157,8 @@ fn an_extension_that_takes_the_process_with_it_is_kept_down_from_the_third_start
     for times in 1..=2 {
         // While it starts, the process dies.
         logged(&scene, "extension.commanded", ["\"start\"", "\"bad\""], times);
-        scene.executes_for_a_while();
         let owner = up.owner(&dead);
+        scene.stop_while_code_executes(owner);
         kill(owner);
         dead.push(owner);
     }

@@ -48,6 +48,27 @@ class Spite:
 /// Fails while it is loaded, so that `status` has something to say.
 const DOWN: &str = "import json, pathlib\nraise RuntimeError(json.loads((pathlib.Path(__file__).parent / 'attacks.json').read_text()))\n";
 
+/// An MCP server that says the attacks wherever the protocol has a text.
+const SERVER: &str = r#"
+import json, pathlib, sys
+TEXT = json.loads((pathlib.Path(__file__).parent / "attacks.json").read_text())
+print(TEXT, file=sys.stderr)
+for line in sys.stdin:
+    request = json.loads(line)
+    if "id" not in request:
+        continue
+    result = {}
+    if request["method"] == "initialize":
+        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": TEXT, "version": TEXT}, "instructions": TEXT}
+    elif request["method"] == "tools/list":
+        result = {"tools": [{"name": name, "title": TEXT, "description": TEXT, "inputSchema": {"type": "object"}}
+                            for name in ("spite", TEXT[:200])]}
+    elif request["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": TEXT}], "isError": True}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"#;
+
 fn attacks() -> String {
     ATTACKS.iter().map(|(_, attack)| *attack).collect::<Vec<_>>().join("|")
 }
@@ -73,7 +94,14 @@ fn hostile() -> Scene {
         )
     };
     scene.policy(&format!("profile: full-auto\nrules:\n{}{}", rule(&word), rule("always/kv/x")));
-    scene.settings(&format!("models: {{ default: offline, {key}: {{ provider: script, file: {said} }} }}\n"));
+    let server = scene.root().join("server");
+    fs::create_dir(&server).unwrap();
+    fs::write(server.join("attacks.json"), quoted(&attacks())).unwrap();
+    fs::write(server.join("server.py"), SERVER).unwrap();
+    let started = json!({ "command": "python3", "args": [server.join("server.py")], "files": [server] });
+    scene.settings(&format!(
+        "models: {{ default: offline, {key}: {{ provider: script, file: {said} }} }}\nmcp: {{ servers: {{ spite: {started} }} }}\n"
+    ));
     scene.secret(&scene.home().join(".env"), "GOOD=value-of-it\n");
     let schedules = format!(
         "entrypoint: main:Spite\nname: {said}\ndescription: {said}\nversion: {}\nschedules:\n  - {{ name: nightly, cron: '0 3 * * *', \
@@ -148,6 +176,13 @@ const OF_A_HOME: &[&[&str]] = &[
     &["agents"],
     &["model", "list"],
     &["model", "test", "\u{1b}[2J\u{202e}"],
+    &["mcp", "list"],
+    &["mcp", "test", "spite"],
+    &["mcp", "tools", "spite"],
+    &["mcp", "approve", "spite"],
+    &["mcp", "test", "\u{1b}[2J\u{202e}"],
+    &["import", "mcp", "\u{1b}[2J\u{202e}"],
+    &["call", "spite__spite", "{}"],
     &["questions", "list"],
     &["questions", "answer", "\u{1b}[2J\u{202e}", "yes"],
     &["doctor"],
@@ -186,6 +221,7 @@ const ATTACKED: &[&[&str]] = &[
     &["status"],
     &["setup", "spite"],
     &["ext", "list"],
+    &["mcp", "tools", "spite"],
     &["session", "list", "--all"],
     &["log", "verify"],
     &["log", "list"],

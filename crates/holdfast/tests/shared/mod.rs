@@ -99,16 +99,40 @@ impl Scene {
         self.root().join(&self.name)
     }
 
-    /// Waits until the code of one extension executes for a second while it starts. Others execute too, but not for so long.
-    pub fn executes_for_a_while(&self) {
+    /// Stops a process with a signal at a moment at which the code of an extension that is starting is executing: of the one that executes
+    /// for a second, as others do not.
+    pub fn stop_while_code_executes(&self, process: u64) {
         let file = self.home().join("generations/executing");
+        let listed = || {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            text.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+        };
+        let mut throughout = BTreeSet::new();
         until("code executes for a while", || {
             let looks = (0..20).map(|_| {
                 std::thread::sleep(Duration::from_millis(50));
-                let listed = fs::read_to_string(&file).unwrap_or_default();
-                listed.lines().map(str::to_owned).collect::<BTreeSet<_>>()
+                listed()
             });
-            looks.reduce(|seen, look| &seen & &look).is_some_and(|throughout| !throughout.is_empty())
+            throughout = looks.reduce(|seen, look| &seen & &look).unwrap_or_default();
+            !throughout.is_empty()
+        });
+        let signal = |name: &str| {
+            let sent = Command::new("kill").args([name, &process.to_string()]).status().unwrap();
+            assert!(sent.success(), "{name} {process}");
+        };
+        // Between two steps of its own the code is not executing.
+        until("a moment at which it executes", || {
+            signal("-STOP");
+            until("it stands still", || {
+                let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten();
+                let mut states = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+                states.all(|state| state.contains(") T "))
+            });
+            let executes = !listed().is_disjoint(&throughout);
+            if !executes {
+                signal("-CONT");
+            }
+            executes
         });
     }
 

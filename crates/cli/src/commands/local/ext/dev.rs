@@ -10,10 +10,12 @@ use holdfast_app::ApplicationConfig;
 use holdfast_contract::manifest::{Manifest, parse};
 use holdfast_contract::problem::Problem;
 use holdfast_loader::FolderWatcher;
+use tokio::signal::unix::SignalKind;
 
 use super::test::cases_of;
 use super::{build, check, grant, place, test};
 use crate::arguments::GrantCommand;
+use crate::commands::local::up::listen;
 use crate::exit::Exit;
 use crate::output::{Output, report};
 
@@ -40,10 +42,11 @@ pub(crate) async fn dev(
     })?;
     let mut built = BTreeMap::new();
     let mut asked = grants;
+    let mut interrupt = listen(SignalKind::interrupt())?;
     loop {
         tokio::select! {
             changed = told.recv() => if changed.is_none() { return Ok(Exit::Done) },
-            _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+            _ = interrupt.recv() => return Ok(Exit::Interrupted),
         }
         let now = sources(&folder);
         if now == built {
