@@ -216,3 +216,23 @@ fn the_built_in_vfs_can_be_named() {
     store.backup(&folder.path().join("copy.db")).unwrap();
     assert_eq!(store.frames(&id("s"), ..).unwrap()[0].envelope.prev, Digest::ZERO);
 }
+
+// A command that reads the log of a new home may come while its owner makes it.
+#[test]
+fn a_log_that_several_open_at_once_is_created_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..50 {
+        let path = folder.path().join(format!("{round}.db"));
+        let barrier = std::sync::Barrier::new(3);
+        std::thread::scope(|scope| {
+            let opened = || {
+                barrier.wait();
+                open(&path).map(drop)
+            };
+            let all: Vec<_> = (0..3).map(|_| scope.spawn(opened)).collect();
+            for one in all {
+                one.join().unwrap().unwrap();
+            }
+        });
+    }
+}

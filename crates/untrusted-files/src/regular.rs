@@ -62,6 +62,8 @@ pub fn check_regular(path: &Path) -> Result<(), FileError> {
     match regular_length(path)? {
         // Files of the kernel, such as `/proc/kmsg`, claim to be regular and empty, and reading them may block.
         Some(0) => match read(path, 0) {
+            // It was empty, and somebody has written to it since.
+            Err(FileError::TooLarge { .. }) if regular_length(path)? != Some(0) => Ok(()),
             Err(error) if !error.is_not_found() => Err(error),
             _ => Ok(()),
         },

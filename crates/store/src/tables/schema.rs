@@ -5,10 +5,10 @@
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdfast_contract::problem::{Code, Problem};
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use crate::failure;
 use crate::tables::deliveries::DELIVERIES;
@@ -222,6 +222,8 @@ pub(crate) fn open(place: &LogLocation) -> Result<(Connection, Option<Migration>
 
 fn look(place: &LogLocation, connection: rusqlite::Result<Connection>) -> Result<Found, Problem> {
     let found = connection.and_then(|connection| {
+        // One snapshot: another process may be creating the log.
+        let connection = connection.unchecked_transaction()?;
         let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
         let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -255,21 +257,42 @@ fn refuse_newer(place: &LogLocation, found: Found) -> Result<(), Problem> {
 /// The tables are created before the write-ahead log is enabled, so that the file itself always has its format.
 fn create(place: &LogLocation) -> Result<Connection, Problem> {
     let make = || {
-        let connection = place.writer(&place.path)?;
+        let mut connection = place.writer(&place.path)?;
         connection.pragma_update(None, "page_size", 4096)?;
-        connection.execute_batch(&format!(
-            "BEGIN IMMEDIATE; PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};
-             {TABLES} {REFERENCES} {DERIVED} {DELIVERIES} COMMIT;"
-        ))?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have created them since this one looked.
+        if transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))? == 0 {
+            transaction.execute_batch(&format!(
+                "PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};
+                 {TABLES} {REFERENCES} {DERIVED} {DELIVERIES}"
+            ))?;
+        }
+        transaction.commit()?;
         Ok(connection)
     };
     make().map_err(|error| place.problem(&error))
 }
 
+/// Enables the write-ahead log. While another process does, SQLite refuses at once, whatever the timeout.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<String> {
+    let deadline = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+                    && Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            enabled => return enabled,
+        }
+    }
+}
+
 /// `FULL` syncs the write-ahead log at every commit, so acknowledged means on disk. Checkpoints are the writer's business: an
 /// automatic one that failed would make a commit that succeeded look as if it had not.
 fn set_up(connection: &Connection) -> rusqlite::Result<String> {
-    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    let mode = write_ahead(connection)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
