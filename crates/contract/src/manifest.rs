@@ -32,7 +32,7 @@ pub use self::model::{
     McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint,
 };
 pub use self::read::matcher as read_matcher;
-pub use self::read::variable;
+pub use self::read::{interface, variable};
 pub use self::user_settings::{ENABLED, REPLACE, enabled_by_user, own_settings, replaces_built_in};
 use self::yaml::{Codes, Format, YamlRead, YamlRejected, YamlSource};
 use crate::problem::{Code, Problem};

@@ -55,6 +55,7 @@ codes! {
     SettingsUnknownField = "1103", "Unknown field in the settings", "Remove the field, or use the suggested one.";
     SettingsDuplicateKey = "1104", "Duplicate key in the settings", "The last value counts; remove the others.";
     SettingsTooLarge = "1105", "The settings are too large", "Settings have at most 1 MiB; keep data in the workspace or in an extension's own folder.";
+    SettingUnused = "1106", "A setting is for something that is not installed", "Correct the id in `config/settings.yaml`, or remove the entry.";
     PolicyInvalid = "1201", "The policy is invalid", "Fix the rule shown; `holdfast schema policy` prints what is allowed.";
     PolicyExample = "1202", "A policy rule contradicts its own example", "Change the rule or the example until they agree; a rule is loaded only when all its examples hold.";
     EnvironmentInvalid = "1301", "The .env file is invalid", "Write each line as `NAME=value`, and put a value with spaces or special characters in single quotes.";

@@ -358,6 +358,11 @@ impl HostCallKind {
     /// a secret, the network or how long it waits.
     pub const fn is_for_hooks(self, point: HookPoint) -> bool {
         match self {
+            Self::Clock | Self::Random | Self::StateGet | Self::ChannelList | Self::AgentList => true,
+            Self::AgentDescribe | Self::ScheduleNext | Self::ResultRead | Self::ToolsFind => true,
+            Self::CapabilitiesList | Self::SetupOpen | Self::SetupShow | Self::ExtensionDoctor => true,
+            // A reference is worth nothing to who holds it.
+            Self::SecretReference => true,
             // What they change is in the session's log.
             Self::StateSet | Self::Inject | Self::Ui => true,
             // A context provider gets its facts from other extensions, on record.
@@ -368,7 +373,15 @@ impl HostCallKind {
             // They read outside of the log.
             Self::FileRead | Self::FileList | Self::FileStat | Self::EnvironmentGet => false,
             Self::ThreadList | Self::ThreadHistory | Self::ProjectList => false,
-            _ => !self.has_side_effects(),
+            // They change something outside of the session.
+            Self::EventPublish | Self::EventSubscribe | Self::EventUnsubscribe | Self::UserNotify => false,
+            Self::AgentTask | Self::AgentBackground | Self::AgentInvoke => false,
+            Self::ToolInvoke | Self::ModelInvoke => false,
+            Self::ThreadUpdate | Self::ProjectUpdate | Self::ProjectRemove => false,
+            Self::SecretKeep | Self::SetupApply => false,
+            Self::NetworkConnect | Self::HttpRequest => false,
+            Self::FileWrite | Self::FileRemove | Self::FileMakeFolder => false,
+            Self::SystemRestart | Self::SystemShutdown => false,
         }
     }
 }
@@ -487,6 +500,17 @@ impl Capability {
         Self::Discovery,
         Self::Setup,
     ];
+
+    /// The names that grants may have under `interfaces`.
+    pub fn grantable() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().filter(|it| !matches!(it.grant(), GrantRule::Nobody)).map(|it| it.name())
+    }
+
+    /// Whether a name in a grant is that of an interface, or the beginning of one before a `*`.
+    pub fn is_grantable(name: &str) -> bool {
+        let beginning = name.strip_suffix('*');
+        Self::grantable().any(|it| beginning.map_or(it == name, |beginning| it.starts_with(beginning)))
+    }
 
     /// Its name, under `interfaces` in grants.
     pub const fn name(self) -> &'static str {

@@ -425,7 +425,7 @@ error[HF-1007]: `a` depends on itself
   help: Remove it from the list.",
         ),
         (
-            "grants:\n  network: ['https://api.example.com/v1']\n  files: [../secrets]\n  environment: [A=1]\n",
+            "grants:\n  network: ['https://api.example.com/v1']\n  files: [../secrets]\n  environment: [A=1]\n  interfaces: [event, shutdown]\n",
             "error[HF-1007]: `https://api.example.com/v1` is more than a host
   --> m.yaml:5:13 (grants.network[0])
   help: Write `- api.example.com`.
@@ -434,7 +434,13 @@ error[HF-1007]: `../secrets` has `..` in it
   help: Write the folder that is meant.
 error[HF-1007]: `A=1` is not the name of an environment variable
   --> m.yaml:7:17 (grants.environment[0])
-  help: Write each name in full: letters, digits and `_`, such as `LANG`.",
+  help: Write each name in full: letters, digits and `_`, such as `LANG`.
+error[HF-1007]: `event` is not an interface of the host that can be granted
+  --> m.yaml:8:16 (grants.interfaces[0])
+  help: Did you mean `events`? The interfaces are: clock, random, state, messages, timers, ui, events, subscriptions, channels, extensions, services, agents, context, system, conversations, user-messages, answers, system-events, secrets, network, http, files, environment, results, discovery, setup.
+error[HF-1007]: `shutdown` is not an interface of the host that can be granted
+  --> m.yaml:8:23 (grants.interfaces[1])
+  help: The interfaces are: clock, random, state, messages, timers, ui, events, subscriptions, channels, extensions, services, agents, context, system, conversations, user-messages, answers, system-events, secrets, network, http, files, environment, results, discovery, setup.",
         ),
         (
             "entrypoint: ../other/main.wasm\n",

@@ -12,6 +12,7 @@ use super::model::{
 };
 use crate::digest::MAX_EXACT_INTEGER;
 use crate::hook::HookPoint;
+use crate::host_call::Capability;
 use crate::ids::{ExtensionId, Millis, ToolName};
 use crate::matcher::Matcher;
 use crate::registry::AgentMode;
@@ -459,7 +460,7 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let secrets = object.defaulted("secrets", Vec::new(), |field| field.each(Field::word));
         let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
         let extensions = object.defaulted("extensions", Vec::new(), |field| field.each(extension_id));
-        let interfaces = object.defaulted("interfaces", Vec::new(), |field| field.each(Field::word));
+        let interfaces = object.defaulted("interfaces", Vec::new(), |field| field.each(interface));
         object.advise("env", "Did you mean `environment`?");
         object.advise("hosts", "Did you mean `network`?");
         Ok(Grants {
@@ -471,6 +472,20 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
             interfaces: interfaces?,
         })
     })
+}
+
+/// An interface of the host, or the beginning that several have in common before a `*`.
+pub fn interface(field: &Field<'_>) -> Result<String> {
+    let name = field.word()?;
+    if Capability::is_grantable(&name) {
+        return Ok(name);
+    }
+    let all = Capability::grantable().collect::<Vec<_>>().join(", ");
+    let help = match holdfast_yaml::nearest(&name, Capability::grantable()) {
+        Some(near) => format!("Did you mean `{near}`? The interfaces are: {all}."),
+        None => format!("The interfaces are: {all}."),
+    };
+    Err(field.reject(format!("`{name}` is not an interface of the host that can be granted"), help))
 }
 
 /// A variable's whole name: no pattern, so that none is given by accident that holds a secret.

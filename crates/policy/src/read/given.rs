@@ -2,7 +2,7 @@
 
 use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER};
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::{Access, FileGrant, Grants, variable};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, interface, variable};
 use holdfast_yaml::{Field, Object};
 
 use super::Result;
@@ -86,7 +86,9 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let secrets = names(object, "secrets");
         let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
         let extensions = names(object, "extensions");
-        let interfaces = names(object, "interfaces");
+        let interfaces = object.defaulted("interfaces", Vec::new(), |field| {
+            field.each(|field| name(field).and(interface(field)))
+        });
         Ok(Grants {
             network: network?,
             files: files?,

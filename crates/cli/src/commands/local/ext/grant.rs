@@ -1,6 +1,7 @@
 //! `holdfast ext grant` and `holdfast ext revoke`: what an extension may reach. A running owner of the home notices by itself.
 
 use holdfast_app::ApplicationConfig;
+use holdfast_contract::host_call::Capability;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{Access, FileGrant, Grants, Manifest};
 use holdfast_contract::problem::{Code, Problem};
@@ -19,6 +20,10 @@ pub(crate) fn grant(
     plan: &ApplicationConfig,
     command: &GrantCommand,
 ) -> Result<Exit, Problem> {
+    if let Some(name) = command.interface.iter().find(|name| !Capability::is_grantable(name)) {
+        let all: Vec<&str> = Capability::grantable().collect();
+        return Err(Problem::unknown(Code::UsageInvalid, "interface of the host", name, &all, ""));
+    }
     let budgets = Settings::load(&plan.home)?.settings.wasm.budgets;
     let policy = plan.home.policy(plan.profile.as_deref())?;
     let named = Grants {
