@@ -29,6 +29,7 @@ use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, token};
 use crate::models::{ModelCatalog, default_model};
 use crate::secrets::secrets;
 use crate::session_factory::MainSessionFactory;
+use crate::unused_settings::unused_settings;
 use crate::zone::host_zone;
 
 const DAY: Millis = Millis(86_400_000);
@@ -223,10 +224,13 @@ impl Application {
         })
     }
 
-    /// Warnings about what extensions register: tools that they do not get because their names are reserved, and overrides that name
-    /// nothing.
+    /// Warnings about what extensions register: tools that they do not get because their names are reserved, and overrides and settings
+    /// that name nothing.
     pub async fn registration_warnings(&self) -> Result<Vec<Problem>, Problem> {
-        let conflicts = self.runtime.extensions().await?.into_iter().flat_map(|view| view.conflicts);
+        let extensions = self.runtime.extensions().await?;
+        let agents = self.runtime.registry().agents.iter().map(|agent| agent.id.to_string()).collect();
+        let unused_settings = unused_settings(&self.home, &self.settings, &extensions, &agents);
+        let conflicts = extensions.into_iter().flat_map(|view| view.conflicts);
         let reserved = conflicts.filter(|fault| fault.code == Code::ToolReserved);
         let reserved = reserved.map(|fault| Problem::from(fault).with(Severity::Warning));
         let unused = self.runtime.unused_overrides().await?.into_iter().map(|(kind, id)| {
@@ -241,7 +245,7 @@ impl Application {
             );
             Problem::warning(Code::ModelUnknown, message).help(help)
         });
-        Ok(reserved.chain(unused).chain(models).collect())
+        Ok(reserved.chain(unused).chain(unused_settings).chain(models).collect())
     }
 
     /// Applies the retention of the settings now and every day, and releases sessions that nobody uses, as long as the home is open.

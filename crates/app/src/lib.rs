@@ -12,6 +12,7 @@
 //! | `lanes.rs` | the lanes that run extensions, and those for replay |
 //! | `secrets.rs` | the chain of secret stores |
 //! | `schemas.rs` | JSON Schemas by name |
+//! | `unused_settings.rs` | warnings about settings for what is not installed |
 //! | `zone.rs` | the machine's time zone |
 
 mod application;
@@ -23,6 +24,7 @@ mod models;
 mod schemas;
 mod secrets;
 mod session_factory;
+mod unused_settings;
 mod zone;
 
 pub use application::{Application, ClientSession, Purpose};

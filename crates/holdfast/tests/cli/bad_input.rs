@@ -65,6 +65,62 @@ fn a_file_of_the_home_that_is_wrong_is_named_with_its_place() {
 }
 
 #[test]
+fn a_setting_for_what_is_not_installed_is_reported_and_the_rest_works() {
+    let scene = Scene::new();
+    scene.settings(
+        "extensions: { shel: { network: true }, shell: { network: false }, off: { enabled: false } }\n\
+         agents: { mian: { model: offline }, main: { model: offline } }\n\
+         channels: { default: telegraph, sessions: { telegraph: user } }\n\
+         context: { providers: { memmory: 100 } }\n",
+    );
+    let off = scene.home().join("extensions/off");
+    fs::create_dir_all(&off).unwrap();
+    fs::write(off.join("manifest.yaml"), "id: off\nname: x\nentrypoint: main.py\n").unwrap();
+    fs::write(off.join("main.py"), "").unwrap();
+    let ran = scene.run(&["run", "hello"]).ok();
+    let told: Vec<&str> = ran.err.lines().filter(|line| line.contains("HF-1106")).collect();
+    let settings = [
+        "extensions.shel",
+        "agents.mian",
+        "channels.default",
+        "channels.sessions.telegraph",
+        "context.providers.memmory",
+    ];
+    for setting in settings {
+        assert!(told.iter().any(|line| line.contains(&format!("`{setting}`"))), "{setting}: {ran:#?}");
+    }
+    assert_eq!(told.len(), settings.len(), "{ran:#?}");
+    assert!(ran.err.contains("Did you mean `shell`?"), "{ran:#?}");
+}
+
+// An interface that does not exist was accepted everywhere.
+#[test]
+fn an_interface_that_does_not_exist_is_given_to_nobody() {
+    let scene = Scene::new();
+    let folder = scene.home().join("extensions/plain");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("main.py"), "class Plain:\n    pass\n").unwrap();
+    let manifest = "id: plain\nname: x\nentrypoint: main:Plain\n";
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    let ran = scene.run(&["ext", "grant", "plain", "--interface", "agent"]).fails(2, "HF-9001");
+    assert!(ran.err.contains("Did you mean `agents`?"), "{ran:#?}");
+    scene.run(&["ext", "grant", "plain", "--interface", "shutdown"]).fails(2, "HF-9001");
+    fs::write(folder.join("manifest.yaml"), format!("{manifest}grants: {{ interfaces: [nosuch] }}\n"))
+        .unwrap();
+    let ran = scene.run(&["ext", "check", "plain"]);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("HF-1007") && ran.err.contains("manifest.yaml:4:"),
+        "{ran:#?}"
+    );
+    fs::remove_dir_all(&folder).unwrap();
+    scene.policy(
+        "profile: standard\ngrants:\n  - { extension: plain, tied_to: { path: /x }, give: { interfaces: [nosuch] } }\n",
+    );
+    let ran = scene.run(&["tools"]).fails(2, "HF-1201");
+    assert!(ran.err.contains("policy.yaml:3:"), "{ran:#?}");
+}
+
+#[test]
 fn a_command_that_cannot_be_understood_says_how_it_is_used() {
     let scene = Scene::new();
     scene.run(GET).ok();
