@@ -306,6 +306,20 @@ fn unsafe_code_elsewhere_is_noticed() {
 }
 
 #[test]
+fn files_are_read_by_what_checks_their_kind_and_size() {
+    holds(rules::unchecked_reads(&tree::files(&["rs"])));
+}
+
+#[test]
+fn a_read_without_a_check_is_noticed() {
+    let text = "fn a() {\n    std::fs::read_to_string(path);\n}\n#[cfg(test)]\nmod tests {\n    fn b() { fs::read(path); }\n}\n";
+    let broken = rules::unchecked_reads(&[File::new("crates/runtime/src/planted.rs", text)]);
+    breaks(broken.clone(), "crates/runtime/src/planted.rs:2");
+    assert_eq!(broken.len(), 1);
+    holds(rules::unchecked_reads(&[File::new("crates/runtime/tests/planted.rs", text)]));
+}
+
+#[test]
 fn every_crate_takes_the_lints_and_says_what_it_is() {
     for found in tree::crates() {
         let folder = tree::root().join(&found.folder);

@@ -35,6 +35,15 @@ const UNSAFE_ALLOWED: &[&str] = &[
 // The last one lists names of files, some of which are called after the program that reads them.
 const VENDORS_ALLOWED: &[&str] = &["extensions/", "crates/model/", "crates/lane-native/src/protected.rs"];
 
+/// Files of ours that read a file by the standard library alone: those of the kernel below `/proc`, and what an editor has just written.
+/// Everything else may be a pipe, a device or without end.
+const READS_ALLOWED: &[&str] = &[
+    "crates/cli/src/chat/ask.rs",
+    "crates/cli/src/commands/offline/bench.rs",
+    "crates/lane-native/src/mounts.rs",
+    "crates/sandbox/src/linux/group.rs",
+];
+
 const VENDORS: &[&str] = &[
     "anthropic",
     "claude",
@@ -446,6 +455,27 @@ pub fn unsafe_places(files: &[File]) -> Vec<String> {
             let found = tokens(&code_only(&file.text, Literals::Blank));
             let found = found.into_iter().filter(|token| token.text == "unsafe");
             found.map(|token| format!("{}:{}: `unsafe` outside the listed modules", file.path, token.line))
+        })
+        .collect()
+}
+
+/// Files are read by what checks their kind and their size.
+pub fn unchecked_reads(files: &[File]) -> Vec<String> {
+    let product = |path: &str| {
+        let ours = path.starts_with("crates/") || path.starts_with("extensions/");
+        let support = path.starts_with("crates/testkit/") || path.starts_with("crates/untrusted-files/");
+        ours && path.contains("/src/") && !support && !path.ends_with("/testing.rs")
+    };
+    files
+        .iter()
+        .filter(|file| product(&file.path) && !file.is_test() && !READS_ALLOWED.contains(&file.path.as_str()))
+        .flat_map(|file| {
+            let code = without_inline_tests(&code_only(&file.text, Literals::Blank));
+            let lines: Vec<String> = code.lines().map(str::to_owned).collect();
+            lines.into_iter().enumerate().filter_map(|(index, line)| {
+                let read = ["fs::read(", "fs::read_to_string("].iter().find(|it| line.contains(**it))?;
+                Some(format!("{}:{}: `{read}…)`; use holdfast_untrusted_files", file.path, index + 1))
+            })
         })
         .collect()
 }

@@ -267,6 +267,43 @@ fn special_files_that_a_user_names_are_refused() {
     }
 }
 
+// Finding M7: what only one command reads.
+#[test]
+fn special_files_that_one_command_reads_are_reported() {
+    for kind in KINDS.iter().filter(|kind| **kind != "closed" || !reads_anything()) {
+        let scene = Scene::new();
+        // Titles and projects of conversations, by an extension that asks for them.
+        let folder = scene.home().join("extensions/titles");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("manifest.yaml"), "id: titles\nname: x\nentrypoint: main:Titles\n").unwrap();
+        let class = "class Titles:\n    async def initialize(self, context):\n        self.context = context\n\n    def get_tools(self):\n        \
+                     async def titles() -> str:\n            'x'\n            return str(await self.context.list_threads())\n        return [titles]\n";
+        fs::write(folder.join("main.py"), class).unwrap();
+        scene.policy("profile: full-auto\n");
+        replant(&scene, kind, "conversations.json");
+        let ran = scene.run(&["call", "titles", "{}"]);
+        assert!(ran.code == Some(1) && ran.err.contains("conversations.json"), "{kind}: {ran:#?}");
+        // The manifests that the list of MCP servers looks into.
+        plant(kind, &scene.home().join("extensions/other/manifest.yaml"));
+        let ran = scene.run(&["mcp", "list"]);
+        assert!(ran.code.is_some() && !ran.err.contains("panicked"), "{kind}: {ran:#?}");
+        // The database that an import takes schedules from, and what SQLite opens beside it.
+        for file in ["scheduler.db", "scheduler.db-wal", "scheduler.db-journal"] {
+            let project = scene.root().join(format!("project-{file}"));
+            let data = project.join("sandbox/data/scheduler");
+            fs::create_dir_all(project.join("sandbox/extensions")).unwrap();
+            fs::create_dir_all(&data).unwrap();
+            if file != "scheduler.db" {
+                fs::write(data.join("scheduler.db"), "").unwrap();
+            }
+            plant(kind, &data.join(file));
+            let ran = scene.run(&["import", "yodoca", project.to_str().unwrap(), "--dry-run"]);
+            let told = format!("{}{}", ran.out, ran.err);
+            assert!(ran.code.is_some() && !told.contains("panicked"), "{file} as {kind}: {told}");
+        }
+    }
+}
+
 // Finding M7: standard input may have no end.
 #[test]
 fn endless_standard_input_is_refused() {

@@ -2,7 +2,6 @@
 //! thread's id is its session's id. A thread may be created before anything is said in it; its session begins with the first message.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +18,8 @@ use serde_json::{Map, Value, json};
 
 /// The file, in the home.
 pub(crate) const FILE: &str = "conversations.json";
+/// What the file may have: ten thousand threads and projects have far less.
+const MAX_BYTES: u64 = 1 << 30;
 /// Threads that are listed, the latest ones.
 const MAX_LISTED: usize = 1_000;
 /// Threads and projects that are kept.
@@ -245,9 +246,9 @@ fn load(path: &Path) -> Result<Kept, Problem> {
         Problem::new(Code::HomeUnavailable, what)
             .help("Repair it, or remove it: titles and projects are lost then.")
     };
-    match std::fs::read(path) {
+    match holdfast_untrusted_files::read(path, MAX_BYTES) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Kept::default()),
+        Err(error) if error.is_not_found() => Ok(Kept::default()),
         Err(error) => Err(damaged(error.to_string())),
     }
 }

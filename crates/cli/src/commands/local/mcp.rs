@@ -9,12 +9,16 @@ use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::{McpSettings, Settings};
 use holdfast_lane_mcp::{Listing, PinStore, Pins, ToolDefinition};
 use holdfast_rpc::{NoParams, Status, SystemMethod};
+use holdfast_untrusted_files::read_text;
 use serde::Serialize;
 
 use crate::arguments::LocalMcp;
 use crate::commands::local::up::attached;
 use crate::exit::Exit;
 use crate::output::{Output, table};
+
+/// What a manifest may have.
+const MAX_MANIFEST_BYTES: u64 = 16 << 20;
 
 /// A server of the home.
 pub(crate) struct KnownServer {
@@ -86,7 +90,7 @@ fn servers(plan: &ApplicationConfig) -> Result<Vec<KnownServer>, Problem> {
     let folders = std::fs::read_dir(plan.home.extensions()).into_iter().flatten().flatten();
     for folder in folders.map(|entry| entry.path()) {
         let file = folder.join("manifest.yaml");
-        let Ok(text) = std::fs::read_to_string(&file) else { continue };
+        let Ok(text) = read_text(&file, MAX_MANIFEST_BYTES) else { continue };
         let Ok(parsed) = manifest::parse(&file, &text) else { continue };
         let reached = match parsed.manifest.mcp {
             Some(McpServer::Local { command, .. }) => command.program().to_owned(),

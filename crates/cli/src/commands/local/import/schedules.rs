@@ -4,6 +4,7 @@ use std::path::Path;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::check_regular;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value, json};
 
@@ -49,7 +50,13 @@ impl Importer<'_> {
 }
 
 /// The schedules of a database that are still to come, as the built-in scheduler keeps them.
-fn read(database: &Path) -> rusqlite::Result<Vec<Value>> {
+fn read(database: &Path) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
+    // SQLite opens the files beside it by their path, too.
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut beside = database.as_os_str().to_owned();
+        beside.push(suffix);
+        check_regular(Path::new(&beside))?;
+    }
     let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let mut entries = Vec::new();
     let once = "SELECT topic, payload, fire_at, NULL, NULL FROM one_shot_schedules WHERE status = 'scheduled' ORDER BY id";
