@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::shared::{Scene, TIMEOUT, finish};
+use crate::shared::{Owner, Scene, TIMEOUT, finish, until};
 use serde_json::Value;
 
 /// A supervisor that runs.
@@ -81,6 +81,25 @@ fn logged(scene: &Scene, kind: &str, what: [&str; 2], times: usize) {
         assert!(Instant::now() < deadline, "no {kind} with {what:?}: {frames:#?}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+// Finding D13: `retention` of the settings had no effect.
+#[test]
+fn the_retention_of_the_settings_is_applied_when_the_home_comes_up() {
+    let scene = Scene::new();
+    for _ in 0..4 {
+        scene.run(&["run", "hello", "--session", "long"]).ok();
+    }
+    let frames = || scene.run(&["log", "show", "long", "--json"]).ok().lines();
+    let before = frames().len();
+    assert!(before > 20, "{before}");
+    scene.settings("retention: { keep_frames: 10 }\n");
+    let owner = Owner::begin(&scene);
+    until("old frames are collected", || frames().len() < before);
+    assert!(frames().len() >= 10);
+    scene.run(&["run", "hello", "--session", "long"]).ok();
+    drop(owner);
+    scene.verifies();
 }
 
 #[test]
