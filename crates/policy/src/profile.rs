@@ -1,8 +1,8 @@
 //! The profiles: what each says about a class of effects when no rule of the user's does.
 //!
-//! The table of effects is here. What else `safe` changes is decided where it applies: which rules count (`evaluate.rs`), interfaces that
-//! are held by default (`grants/held.rs`), caps (`caps.rs`), hosts that nobody is asked about (`host/network.rs` of the runtime) and
-//! programs without confinement (`lanes.rs` of the application).
+//! The table of effects is [`ruling`]. What else `safe` changes is decided where it applies: which rules count (`evaluate.rs`), whether an
+//! answer is remembered (`policy.rs`), interfaces that are held by default (`grants/held.rs`), hosts that nobody is asked about
+//! (`host/outside/consent.rs` of the runtime) and programs without confinement (`lanes.rs` of the application).
 
 use holdfast_contract::ids::RuleName;
 use holdfast_contract::manifest::Profile;
