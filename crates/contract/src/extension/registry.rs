@@ -70,10 +70,6 @@ impl ChannelFeatures {
 }
 
 /// What a descriptor registers.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "an extension registers few descriptors, and one agent at most"
-)]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payload {
