@@ -107,7 +107,7 @@ fn add_stack(registry: &mut Registry, stack: &[RegisteredDescriptor<'_>], priori
             outage: None,
         }),
         Payload::Agent(agent) => {
-            registry.agents.push(agent.clone());
+            registry.agents.push(agent.as_ref().clone());
             for (agent, spec) in agent_tools(agent) {
                 registry.tools.push(ToolEntry {
                     name: spec.name.clone(),

@@ -78,7 +78,7 @@ pub enum Payload {
     /// A hook, guardrail, context provider or router.
     Hook(HookSpec),
     /// An agent.
-    Agent(AgentSpec),
+    Agent(Box<AgentSpec>),
     /// Anything else, in the words of its kind.
     Other(Content),
 }
@@ -146,7 +146,7 @@ impl Descriptor {
             id: spec.id.as_str().into(),
             priority: None,
             missing_secrets: Vec::new(),
-            payload: Payload::Agent(spec),
+            payload: Payload::Agent(Box::new(spec)),
         }
     }
 }
