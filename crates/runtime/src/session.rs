@@ -69,7 +69,7 @@ pub struct TurnReport {
     pub answer: Option<Content>,
     /// Files that its tools made.
     pub files: Vec<Artifact>,
-    /// What the session has used so far.
+    /// What the turn used.
     pub spent: Spent,
     /// Where the limit is set that ended it, if one did.
     pub limit_set_in: Option<String>,
@@ -120,7 +120,7 @@ pub(crate) enum SessionCommand {
     /// The user's answer to an extension's question.
     AnswerUi { request: Seq, answer: Option<Content>, by: Arc<str>, reply: ReplySender<()> },
     /// A turn's end is durable.
-    Ended { ended: Seq, outcome: TurnOutcome, answer: Option<Content> },
+    Ended { ended: Seq, outcome: TurnOutcome, answer: Option<Content>, spent: Spent },
     /// The log cannot be written.
     Broken(Problem),
     /// Close the session; what is in progress is dropped and recovered on the next resume.

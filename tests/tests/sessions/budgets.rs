@@ -3,11 +3,12 @@
 
 use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::Profile;
-use holdfast_contract::message::{LimitKind, Limits};
+use holdfast_contract::message::{LimitKind, Limits, Spent};
 use holdfast_contract::registry::{AgentMode, AgentSpec};
 use holdfast_contract::session_frames::TurnOutcome;
 use holdfast_home::{AgentSettings, LimitSettings};
 use holdfast_lane_native::NativeExtension;
+use holdfast_runtime::TurnReport;
 use holdfast_policy::{Cap, Caps, Document, Dollars, Policy};
 use holdfast_store::StoreOptions;
 use holdfast_testkit::pieces::{agent, echo};
@@ -257,4 +258,25 @@ async fn of_an_agent_that_was_asked_the_limit_is_its_own_or_what_its_caller_had_
         told(Limits::default(), callers).await,
         "the agent was ended by a limit on tokens in a turn (what was left of `limits.max_tokens` in the settings)"
     );
+}
+
+// A client adds up what each turn used, so a turn's report must not hold what the turns before it used.
+#[tokio::test]
+async fn a_turn_reports_what_it_used_itself_live_and_from_the_log() {
+    let steps = [
+        ScriptStep::calls([("echo", json!({ "text": "a" }))]).costing(40, 4),
+        ScriptStep::says("one").costing(20, 2),
+        ScriptStep::says("two").costing(7, 3),
+    ];
+    let lab = lab(Caps::default(), steps).start().await;
+    let (first, second) = (lab.say("go").await, lab.say("again").await);
+    let used = |report: &TurnReport| {
+        let Spent { turns, tokens, cost_micros, tool_calls, .. } = report.spent;
+        (turns, tokens, cost_micros, tool_calls)
+    };
+    assert_eq!([used(&first), used(&second)], [(2, 60, 6, 1), (1, 7, 3, 0)]);
+    for live in [first, second] {
+        assert_eq!(lab.runtime.ended_turn(&"s1".into(), live.ended).unwrap(), live);
+    }
+    lab.stop().await;
 }

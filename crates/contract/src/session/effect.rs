@@ -9,7 +9,7 @@ use crate::content::Content;
 use crate::frame::{Draft, FrameSource};
 use crate::hook::HookInput;
 use crate::ids::{AgentId, CallId, ExtensionId, Millis, ModelName, ScheduleId, Seq, StreamId};
-use crate::message::{CallView, Limits, Message, TurnView};
+use crate::message::{CallView, Limits, Message, Spent, TurnView};
 use crate::registry::{AskedHooks, ExtensionRef, Outage, Registry, RegistryPin};
 use crate::session_frames::{GateReason, TurnOutcome, UiQuestion};
 use crate::system_frames::LifecycleCommand;
@@ -73,6 +73,8 @@ pub enum Act {
         outcome: TurnOutcome,
         /// What the user is told.
         answer: Option<Content>,
+        /// What the turn used.
+        spent: Spent,
     },
     /// Fire a timer at this moment unless it is aborted.
     SetTimer {

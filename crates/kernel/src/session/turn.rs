@@ -257,13 +257,14 @@ impl TurnStep<'_> {
         if let Some(text) = answer.clone() {
             self.session.append(Message::Assistant { text, reasoning: None, calls: Vec::new() });
         }
+        let spent = self.turn.spent;
         let decided_by = self.recorder.record(TurnEnded {
             turn: self.turn.context.turn,
             outcome: outcome.clone(),
             answer: answer.clone(),
-            spent: self.turn.spent,
+            spent,
         });
-        self.recorder.act(Act::Deliver { decided_by, outcome, answer });
+        self.recorder.act(Act::Deliver { decided_by, outcome, answer, spent });
     }
 
     /// Adds what extensions injected meanwhile to the conversation.

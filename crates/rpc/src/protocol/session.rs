@@ -193,7 +193,7 @@ pub struct TurnEnd {
     /// Files that its tools made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// What the session has used so far.
+    /// What the turn used.
     pub spent: Spent,
     /// Where the limit is set that ended it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -84,8 +84,6 @@ pub(crate) struct SessionActor {
     pub(super) unpriced: HashSet<ModelName>,
     /// The children that run for this session, by the frame that opened them.
     pub(super) children: HashMap<Seq, StreamId>,
-    /// The time of the session's turns before this one.
-    time_before: Millis,
     /// How many searches for tools there were, as far as they are not kept in the session.
     pub(super) searched: u64,
     /// The model call in which an agent's code was asked last.
@@ -124,8 +122,6 @@ impl SessionActor {
             inner: Arc::downgrade(&inner),
             settings: None,
         };
-        // Of a turn that is resumed, all the time of the session counts.
-        let time_before = if session.is_busy() { Millis(0) } else { session.spent().time };
         let actor = Self {
             progress: ProgressOutput::new(&inner, session.id(), None),
             snapshot_at: session.next_seq(),
@@ -153,7 +149,6 @@ impl SessionActor {
             unsaid: HashSet::new(),
             unpriced: HashSet::new(),
             children: HashMap::new(),
-            time_before,
             searched: 0,
             code_asked: None,
             streamed_calls: 0,
@@ -399,7 +394,9 @@ impl SessionActor {
                     drop(asked.send(Ok(value.unwrap_or_else(|| Content::new(Default::default())))));
                 }
             }
-            SessionCommand::Ended { ended, outcome, answer } => self.ended(ended, outcome, answer),
+            SessionCommand::Ended { ended, outcome, answer, spent } => {
+                self.ended(ended, outcome, answer, spent);
+            },
             SessionCommand::Broken(problem) => self.break_down(problem),
             SessionCommand::Close(reply) => drop(reply.send(Ok(()))),
             SessionCommand::Release { reply, .. } => drop(reply.send(Ok(false))),
@@ -613,7 +610,13 @@ impl SessionActor {
         drop(reply.send(self.step(input)));
     }
 
-    fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>) {
+    fn ended(
+        &mut self,
+        ended: Seq,
+        outcome: TurnOutcome,
+        answer: Option<Content>,
+        spent: Spent,
+    ) {
         self.delivering = false;
         let asked = self.progress.asked().lock().take();
         if let Some(asked) = asked {
@@ -638,13 +641,10 @@ impl SessionActor {
         } else {
             Ok(Vec::new())
         };
-        let spent = self.session.spent();
         let report = files.map(|files| TurnReport { ended, outcome, answer, files, spent, limit_set_in });
-        let time = spent.time.since(self.time_before);
         let (agent, registry) = (self.session.agent(), self.inner.registry.view());
-        let entry = Spent { time, ..Spent::default() };
+        let entry = Spent { time: spent.time, ..Spent::default() };
         self.inner.usage.daily().enter(self.inner.clock.now(), registry.owner(agent), entry);
-        self.time_before = spent.time;
         for reply in self.answering.drain(..) {
             drop(reply.send(report.clone()));
         }

@@ -62,12 +62,12 @@ impl SessionActor {
             }
             Act::OpenChild(act) => self.open_child(*act),
             Act::Summarise(act) => self.summarise(*act),
-            Act::Deliver { decided_by, outcome, answer } => {
+            Act::Deliver { decided_by, outcome, answer, spent } => {
                 let inbox = self.inbox.clone();
                 self.delivering = true;
                 self.behind_barrier(decided_by, async move {
                     fail_point!("driver::before_delivery");
-                    drop(inbox.send(SessionCommand::Ended { ended: decided_by, outcome, answer }));
+                    drop(inbox.send(SessionCommand::Ended { ended: decided_by, outcome, answer, spent }));
                 });
             }
             Act::SetTimer { decided_by, at } => {
