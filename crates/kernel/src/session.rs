@@ -118,6 +118,11 @@ impl Session {
         self.state.scope()
     }
 
+    /// What the session began with, and the models that it uses now.
+    pub fn beginning(&self) -> &SessionStarted {
+        &self.state.start
+    }
+
     /// Where the session comes from.
     pub fn origin(&self) -> &Origin {
         &self.state.start.origin

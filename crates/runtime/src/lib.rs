@@ -24,7 +24,7 @@ mod usage;
 
 pub use clock::{Clock, SystemClock};
 pub use extensions::{Preparations, diagnosis};
-pub use history::{CollectionReport, Machine, rebuild, upkeep};
+pub use history::{CollectionReport, Machine, rebuild, recorded_start, upkeep};
 pub use host::outside::http::{HttpClient, IncomingResponse, OutgoingRequest};
 pub use host::secrets;
 pub use host::setup::{SetupQuestion, SetupState};

@@ -95,9 +95,15 @@ pub fn open_regular(options: &mut OpenOptions, path: &Path) -> Result<File, File
     Ok(file)
 }
 
-/// The bytes of a regular file that has at most this many.
+/// The bytes of a regular file that has at most this many. A link that leads nowhere is not a missing file: a caller that reads defaults in
+/// its place would ignore what a user has set.
 pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, FileError> {
-    let file = open_regular(OpenOptions::new().read(true), path)?;
+    let file = match open_regular(OpenOptions::new().read(true), path) {
+        Err(error) if error.is_not_found() && fs::symlink_metadata(path).is_ok() => {
+            return Err(FileError::Irregular("a link that leads nowhere"));
+        }
+        opened => opened?,
+    };
     // A sparse file is refused before anything is allocated for it.
     if file.metadata()?.len() > max_bytes {
         return Err(FileError::TooLarge { max_bytes });

@@ -2,6 +2,9 @@
 
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::ids::{Millis, Seq, StreamId};
+use holdfast_contract::problem::Code;
+use holdfast_contract::session_frames::SessionSettings;
+use holdfast_rpc::session_summaries;
 use holdfast_store::{Retention, StoreOptions};
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{FakeClock, Lab, LabBuilder, ScriptStep};
@@ -128,4 +131,34 @@ async fn a_session_in_which_a_turn_runs_is_left_alone() {
         report.streams.iter().any(|(id, collected)| id.as_str() == "s1" && collected.unwrap().frames > 0)
     );
     assert_eq!(lab.findings(), vec![]);
+}
+
+// Finding D13: what a session began with was read from its first frame alone, which retention collects.
+#[tokio::test]
+async fn a_session_whose_first_frame_was_collected_keeps_its_settings_and_is_listed() {
+    let scene = || {
+        let settings = |settings: &mut SessionSettings| {
+            settings.depth_cap = 3;
+            settings.workspace = Some("/srv/work".into());
+        };
+        lab().settings(settings)
+    };
+    let lab = scene().start().await;
+    for _ in 0..5 {
+        lab.say("go").await;
+    }
+    lab.runtime.collect_all(None, keep(12)).await.unwrap();
+    assert_eq!(lab.runtime.store().frames(&"s1".into(), Seq(0)..=Seq(0)).unwrap(), vec![]);
+    let (path, clock) = (lab.path().to_owned(), lab.clock.clone());
+    let _folder = lab.stop().await;
+
+    let again = scene().clock(clock).on(&path, StoreOptions::default()).start().await;
+    let settings = again.runtime.session_settings(&"s1".into()).unwrap();
+    assert_eq!((settings.depth_cap, settings.workspace.as_deref()), (3, Some("/srv/work")));
+    let listed = session_summaries(again.runtime.store(), false, None).unwrap();
+    let listed: Vec<_> = listed.iter().map(|it| (it.session.as_str(), &*it.channel, &*it.about)).collect();
+    assert_eq!(listed, [("s1", "lab", "go")]);
+    let refused = again.runtime.fork(&"s1".into(), None, &"s2".into()).unwrap_err();
+    assert!(refused.code == Code::SessionFork && refused.what.contains("collected"), "{refused:?}");
+    again.stop().await;
 }

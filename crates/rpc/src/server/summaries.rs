@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_runtime::recorded_start;
 use holdfast_store::{Store, StreamInfo};
 
 use super::RENAME;
@@ -39,13 +40,15 @@ pub fn session_summaries(
 const ERASED: &str = "(erased)";
 
 fn summary(store: &Store, info: StreamInfo, all: bool) -> Result<Option<SessionSummary>, Problem> {
-    let frames = store.frames(&info.id, Seq(0)..=FIRST_FRAMES)?;
-    let first = frames.first().and_then(|frame| frame.body.as_ref());
-    let is_child = first.is_some_and(|body| !body["parent"].is_null());
+    let first = recorded_start(store, &info.id)?.unwrap_or_default();
+    let is_child = !first["parent"].is_null();
     if is_child && !all {
         return Ok(None);
     }
-    let channel = first.and_then(|body| body["origin"]["channel"].as_str()).unwrap_or_default().to_owned();
+    let channel = first["origin"]["channel"].as_str().unwrap_or_default().to_owned();
+    // Earlier ones may have been collected.
+    let from = info.first.unwrap_or_default();
+    let frames = store.frames(&info.id, from..=Seq(from.0.saturating_add(FIRST_FRAMES.0)))?;
     let said = frames.iter().find(|frame| frame.envelope.kind == FrameKind::InputReceived);
     let about = match (name(store, &info.id)?, said.map(|frame| store.body(frame))) {
         (Some(name), _) => name,
@@ -54,7 +57,7 @@ fn summary(store: &Store, info: StreamInfo, all: bool) -> Result<Option<SessionS
         (None, None) => String::new(),
     };
     // A session in which nothing was said yet, or whose content was erased, is nothing to come back to.
-    let erased = first.is_none();
+    let erased = first.is_null();
     if (about.is_empty() || erased) && !all {
         return Ok(None);
     }

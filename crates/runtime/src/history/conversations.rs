@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::recorded_start;
+
 /// The file, in the home.
 pub(crate) const FILE: &str = "conversations.json";
 /// What the file may have: ten thousand threads and projects have far less.
@@ -255,8 +257,7 @@ fn load(path: &Path) -> Result<Kept, Problem> {
 
 /// The conversation that a session is; none for the session of an agent that another one asked.
 fn of_session(store: &Store, info: StreamInfo, entry: Entry) -> Result<Option<Thread>, Problem> {
-    let first = store.frames(&info.id, Seq(0)..=Seq(0))?.pop();
-    let body = first.and_then(|frame| frame.body).unwrap_or_default();
+    let body = recorded_start(store, &info.id)?.unwrap_or_default();
     if !body["parent"].is_null() {
         return Ok(None);
     }
@@ -274,8 +275,7 @@ fn of_session(store: &Store, info: StreamInfo, entry: Entry) -> Result<Option<Th
 
 /// The channel of a session that has begun.
 pub(crate) fn channel_of(store: &Store, session: &StreamId) -> Result<Option<String>, Problem> {
-    let first = store.frames(session, Seq(0)..=Seq(0))?.pop();
-    let body = first.map(|frame| frame.body.unwrap_or_default());
+    let body = recorded_start(store, session)?;
     Ok(body.map(|body| body["origin"]["channel"].as_str().unwrap_or_default().to_owned()))
 }
 

@@ -20,6 +20,12 @@ pub(crate) fn fork(store: &Store, from: &StreamId, last: Option<Seq>, to: &Strea
     if log.head().is_some() {
         return Err(refused(format!("there is a session `{to}` already")));
     }
+    let collected = store.head(from)?.is_some() && store.frames(from, Seq(0)..=Seq(0))?.is_empty();
+    if collected {
+        let problem =
+            refused(format!("the first frames of `{from}` were collected, and a fork repeats them all"));
+        return Err(problem.help("Begin a new session, or keep more frames: `retention` in settings.yaml."));
+    }
     let mut session = Session::new(to.clone());
     let (mut settled, mut open): (Vec<Draft>, Vec<Draft>) = (Vec::new(), Vec::new());
     store.for_each_frame(from, Seq(0), |frame| {

@@ -113,7 +113,10 @@ pub fn resolve_pin(store: &Store, pin: &mut RegistryPin) -> Result<(), Problem> 
 }
 
 /// A stored state read back, if it fits this kernel and the frame it claims to follow.
-fn from_snapshot<M: Machine>(store: &Store, stream: &StreamId) -> Result<Option<(M, Seq)>, Problem> {
+pub(crate) fn from_snapshot<M: Machine>(
+    store: &Store,
+    stream: &StreamId,
+) -> Result<Option<(M, Seq)>, Problem> {
     let Some((reference, bytes)) = store.latest_snapshot(stream)? else { return Ok(None) };
     if reference.kernel != M::STATE_VERSION || Digest::of(&bytes) != reference.digest {
         return Ok(None);

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use holdfast_contract::ids::{ExtensionId, Seq};
+use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::registry::{ChannelFeatures, ExtensionRef};
 use holdfast_home::SessionRule;
 
+use crate::history::recorded_start;
 use crate::runtime::{Inner, Runtime};
 
 /// An active channel.
@@ -60,8 +61,7 @@ impl Inner {
     fn sessions_by_channel(&self) -> Result<BTreeMap<String, (u64, BTreeSet<String>)>, Problem> {
         let mut found: BTreeMap<String, (u64, BTreeSet<String>)> = BTreeMap::new();
         for info in self.store.streams()?.into_iter().filter(|info| info.id.is_session()) {
-            let first = self.store.frames(&info.id, Seq(0)..=Seq(0))?;
-            let Some(body) = first.first().and_then(|frame| frame.body.as_ref()) else { continue };
+            let Some(body) = recorded_start(&self.store, &info.id)? else { continue };
             let origin = &body["origin"];
             let (Some(channel), true) = (origin["channel"].as_str(), body["parent"].is_null()) else {
                 continue;

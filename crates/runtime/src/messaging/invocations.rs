@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
-use holdfast_contract::ids::{AgentId, Seq, StreamId, ToolName};
+use holdfast_contract::ids::{AgentId, StreamId, ToolName};
 use holdfast_contract::message::{AskedCall, Origin};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::session_frames::{Parent, StreamedUpdates, TurnOutcome};
@@ -239,14 +239,9 @@ impl Inner {
     /// What a session is under that an extension asks for, and how deep it is.
     pub(crate) fn nested(&self, caller: &Caller) -> Result<(Option<Parent>, u8), Fault> {
         let Some(stream) = caller.session.clone() else { return Ok((None, 0)) };
-        let first = self.store.frames(&stream, Seq(0)..=Seq(0)).map_err(|problem| problem.to_fault())?;
-        let started = match first.first().map(|frame| self.store.body(frame)) {
-            Some(Ok(Body::SessionStarted(started))) => Some(started),
-            _ => None,
-        };
-        let depth = started.as_ref().map_or(0, |started| started.depth);
-        let cap = started.map_or(u8::MAX, |started| started.settings.depth_cap);
-        if depth >= cap {
+        let started = self.session_start(&stream).map_err(|problem| problem.to_fault())?;
+        let depth = started.depth;
+        if depth >= started.settings.depth_cap {
             let message = format!("an agent that `{}` asks would be {} deep", caller.extension.id, depth + 1);
             return Err(Fault::new(Code::ChildDepth, message));
         }

@@ -11,7 +11,7 @@ use holdfast_contract::attachment::{self, Attachment};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, StreamId};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ChannelFeatures;
@@ -19,6 +19,7 @@ use holdfast_contract::registry::ChannelFeatures;
 use super::router::unsendable;
 use super::subscriptions::gone;
 use super::topics::{OutgoingMessage, TerminalNotice, UserMessage, UserNotice};
+use crate::history::recorded_start;
 use crate::runtime::{Inner, Runtime};
 use crate::session::TurnReport;
 
@@ -122,8 +123,7 @@ impl Inner {
         sessions.retain(|info| info.id.is_session());
         sessions.sort_by_key(|info| std::cmp::Reverse(info.last_at));
         for info in sessions {
-            let first = self.store.frames(&info.id, Seq(0)..=Seq(0))?;
-            let Some(body) = first.first().and_then(|frame| frame.body.as_ref()) else { continue };
+            let Some(body) = recorded_start(&self.store, &info.id)? else { continue };
             let (channel, user) = (body["origin"]["channel"].as_str(), body["origin"]["user"].as_str());
             let place = match (channel, user) {
                 (Some(TERMINAL), None) => ActivePlace::Terminal,

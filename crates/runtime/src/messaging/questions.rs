@@ -23,7 +23,7 @@ use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ChannelFeatures;
 use holdfast_contract::role::Role;
-use holdfast_contract::session_frames::{Answer, GateReason, SessionStarted, UiQuestion};
+use holdfast_contract::session_frames::{Answer, GateReason, UiQuestion};
 use holdfast_policy::{OwnerIdentity, Unattended};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
@@ -217,20 +217,6 @@ impl Inner {
     /// Where a session comes from.
     pub(crate) fn session_origin(&self, session: &StreamId) -> Result<Origin, Problem> {
         self.session_start(session).map(|started| started.origin)
-    }
-
-    fn session_start(&self, session: &StreamId) -> Result<SessionStarted, Problem> {
-        let mut first = self.store.frames(session, Seq(0)..=Seq(0))?.pop();
-        if first.is_none() {
-            // It was opened just now.
-            self.store.flush()?;
-            first = self.store.frames(session, Seq(0)..=Seq(0))?.pop();
-        }
-        let missing = || Problem::new(Code::StoreMissing, format!("there is no session `{session}`"));
-        match self.store.body(&first.ok_or_else(missing)?)? {
-            Body::SessionStarted(started) => Ok(started),
-            _ => Err(missing()),
-        }
     }
 
     /// Puts a question to the owner of the home, and waits while it may be answered. Says whether the time for that is over; a question

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use holdfast_contract::body::Body;
-use holdfast_contract::ids::{Seq, StreamId};
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::ids::StreamId;
+use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::LogMigrated;
 use holdfast_policy::Policy;
@@ -169,14 +168,6 @@ impl Inner {
         if let Some(settings) = self.sessions.get(session).and_then(|handle| handle.settings) {
             return Ok(settings);
         }
-        self.store.flush()?;
-        let first = self.store.frames(session, Seq(0)..=Seq(0))?.pop();
-        let missing = || Problem::new(Code::StoreMissing, format!("there is no session `{session}`"));
-        match self.store.body(&first.ok_or_else(missing)?)? {
-            Body::SessionStarted(started) => Ok(started.settings),
-            _ => {
-                Err(Problem::new(Code::StoreCorrupt, format!("`{session}` does not begin as a session does")))
-            }
-        }
+        self.session_start(session).map(|started| started.settings)
     }
 }

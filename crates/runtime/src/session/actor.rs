@@ -396,7 +396,7 @@ impl SessionActor {
             }
             SessionCommand::Ended { ended, outcome, answer, spent } => {
                 self.ended(ended, outcome, answer, spent);
-            },
+            }
             SessionCommand::Broken(problem) => self.break_down(problem),
             SessionCommand::Close(reply) => drop(reply.send(Ok(()))),
             SessionCommand::Release { reply, .. } => drop(reply.send(Ok(false))),
@@ -610,13 +610,7 @@ impl SessionActor {
         drop(reply.send(self.step(input)));
     }
 
-    fn ended(
-        &mut self,
-        ended: Seq,
-        outcome: TurnOutcome,
-        answer: Option<Content>,
-        spent: Spent,
-    ) {
+    fn ended(&mut self, ended: Seq, outcome: TurnOutcome, answer: Option<Content>, spent: Spent) {
         self.delivering = false;
         let asked = self.progress.asked().lock().take();
         if let Some(asked) = asked {

@@ -15,6 +15,7 @@ use holdfast_contract::role::Role;
 use holdfast_model::names_file;
 use serde_json::json;
 
+use crate::history::session_start;
 use crate::messaging::SessionRequest;
 use crate::runtime::{Inner, Runtime};
 use crate::session::{NewSession, SessionHandle};
@@ -249,7 +250,13 @@ impl Inner {
             Body::SessionStarted(started) => Some(started.settings.models.clone()),
             _ => None,
         });
-        Ok(chosen.unwrap_or_default())
+        match chosen {
+            Some(models) => Ok(models),
+            None => {
+                Ok(session_start(&self.store, session)?
+                    .map_or_else(Vec::new, |it| it.settings.models.clone()))
+            }
+        }
     }
 
     /// What is recorded in a session, without what was erased.

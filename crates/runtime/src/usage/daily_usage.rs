@@ -6,17 +6,19 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::body::{Body, FrameKind};
-use holdfast_contract::ids::{ExtensionId, Millis, Seq};
+use holdfast_contract::ids::{AgentId, ExtensionId, Millis, Seq};
 use holdfast_contract::message::{LimitKind, Spent};
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::Registry;
 use holdfast_contract::session_frames::LimitReached;
+use holdfast_kernel::Session;
 use holdfast_policy::Caps;
 use holdfast_schedules::Zone;
-use holdfast_store::Store;
+use holdfast_store::{Store, StreamInfo};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::cap_place;
+use crate::history::rebuild::from_snapshot;
 use crate::runtime::Runtime;
 
 /// Something that is bounded in a day, and what was used of it.
@@ -74,7 +76,8 @@ impl DailyUsage {
         let mut streams = store.streams()?;
         streams.retain(|info| info.id.is_session() && info.last_at.is_some_and(|last| last >= midnight));
         for info in streams {
-            let mut owner = None;
+            let mut owner =
+                collected_speaker(store, &info)?.and_then(|agent| registry.owner(&agent).cloned());
             store.for_each_frame(&info.id, Seq(0), |frame| {
                 let told = matches!(
                     frame.envelope.kind,
@@ -205,6 +208,14 @@ const EXTENSION: [LimitKind; 4] = [
     LimitKind::ExtensionTime,
     LimitKind::ExtensionToolCalls,
 ];
+
+/// The agent that answers in a session whose first frames were collected.
+fn collected_speaker(store: &Store, info: &StreamInfo) -> Result<Option<AgentId>, Problem> {
+    if info.first == Some(Seq(0)) {
+        return Ok(None);
+    }
+    Ok(from_snapshot::<Session>(store, &info.id)?.map(|(session, _)| session.agent().clone()))
+}
 
 /// What a fact from a model says that it used.
 pub(crate) fn used_by_model(body: &Body) -> Spent {

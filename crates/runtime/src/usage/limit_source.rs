@@ -13,7 +13,7 @@ use holdfast_contract::session_frames::{Parent, TurnOutcome};
 use holdfast_kernel::limits::{TimeLimit, within};
 use holdfast_store::Store;
 
-use crate::history::find_last_before;
+use crate::history::{find_last_before, session_start};
 use crate::runtime::Inner;
 
 /// What a session was bounded by when a turn of it ended or asked an agent.
@@ -31,8 +31,7 @@ struct EffectiveLimits {
 impl EffectiveLimits {
     fn read(store: &Store, session: &StreamId, until: Seq) -> Result<Self, Problem> {
         let missing = || Problem::new(Code::StoreCorrupt, format!("`{session}` has no beginning"));
-        let first = store.frames(session, Seq(0)..=Seq(0))?.pop().ok_or_else(missing)?;
-        let Body::SessionStarted(fact) = store.body(&first)? else { return Err(missing()) };
+        let fact = session_start(store, session)?.ok_or_else(missing)?;
         let (agent, limits, parent) = (fact.agent, fact.settings.limits, fact.parent);
         let speaker = speaker(store, session, until)?.filter(|speaker| *speaker != agent);
         Ok(Self { agent, speaker, limits, parent })
