@@ -157,7 +157,7 @@ async fn a_session_whose_first_frame_was_collected_keeps_its_settings_and_is_lis
     assert_eq!((settings.depth_cap, settings.workspace.as_deref()), (3, Some("/srv/work")));
     let listed = session_summaries(again.runtime.store(), false, None).unwrap();
     let listed: Vec<_> = listed.iter().map(|it| (it.session.as_str(), &*it.channel, &*it.about)).collect();
-    assert_eq!(listed, [("s1", "lab", "go")]);
+    assert_eq!(listed, [("s1", "test", "go")]);
     let refused = again.runtime.fork(&"s1".into(), None, &"s2".into()).unwrap_err();
     assert!(refused.code == Code::SessionFork && refused.what.contains("collected"), "{refused:?}");
     again.stop().await;
