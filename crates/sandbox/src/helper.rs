@@ -4,6 +4,7 @@
 //! The binary calls [`Helper::install`] when it starts and serves the work when it is started with [`HELPER_ARGUMENT`]. A program that
 //! does neither, such as a test, does the work itself.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -11,18 +12,26 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex};
+
 /// The first argument of a program that is started to help; the second names the work.
 pub const HELPER_ARGUMENT: &str = "--holdfast-helper";
 
 /// Bytes of its standard error that are part of the message.
 const MAX_MESSAGE_BYTES: u64 = 2 << 10;
 
+/// Processes that do the same work at the same time. Each may use a lot of memory, and what they work on decides how much.
+const MAX_CONCURRENT: usize = 2;
+
 static INSTALLED: OnceLock<Helper> = OnceLock::new();
+
+/// How many processes there are for each work.
+static RUNNING: (Mutex<BTreeMap<String, usize>>, Condvar) = (Mutex::new(BTreeMap::new()), Condvar::new());
 
 /// A program that does one piece of work in a process of its own.
 #[derive(Clone, Debug)]
 pub struct Helper {
-    program: PathBuf,
+    pub(crate) program: PathBuf,
 }
 
 /// What one piece of work may use up.
@@ -66,8 +75,10 @@ impl Helper {
         INSTALLED.get()
     }
 
-    /// Does a piece of work on an input, and returns its answer. Blocks until it is done.
+    /// Does a piece of work on an input, and returns its answer. Blocks until it is done, and before that until there is a free place for
+    /// this work. The timeout counts from then.
     pub fn run(&self, work: &str, input: Vec<u8>, limits: &HelperLimits) -> Result<Vec<u8>, HelperFailure> {
+        let _place = Place::take(work);
         let mut command = Command::new(&self.program);
         command.args([HELPER_ARGUMENT, work]).env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -83,6 +94,31 @@ impl Helper {
                 Err(HelperFailure::Died(format!("{status} {message}").trim_end().to_owned()))
             }
         }
+    }
+}
+
+/// One of the few processes that may do a work at the same time.
+struct Place<'a>(&'a str);
+
+impl<'a> Place<'a> {
+    fn take(work: &'a str) -> Self {
+        let (running, freed) = &RUNNING;
+        let mut running = running.lock();
+        while running.get(work).is_some_and(|processes| *processes >= MAX_CONCURRENT) {
+            freed.wait(&mut running);
+        }
+        *running.entry(work.to_owned()).or_default() += 1;
+        Self(work)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(processes) = RUNNING.0.lock().get_mut(self.0) {
+            *processes -= 1;
+        }
+        // Those that wait may wait for a place of another work.
+        RUNNING.1.notify_all();
     }
 }
 

@@ -17,12 +17,16 @@ mod linux {
     pub(crate) mod mounts;
     pub(crate) mod probe;
     pub(crate) mod program;
+    pub(crate) mod shared_memory;
     pub(crate) mod spawn;
 }
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod confinement_tests;
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod helper_tests;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod program_tests;

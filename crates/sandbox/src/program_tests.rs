@@ -29,6 +29,14 @@ fn script(report: &SandboxReport, text: &str) -> (String, String, ExitStatus) {
 }
 
 fn start(report: &SandboxReport, words: &[String]) -> Result<Running, holdfast_contract::problem::Fault> {
+    start_within(report, words, LIMITS)
+}
+
+fn start_within(
+    report: &SandboxReport,
+    words: &[String],
+    limits: ProcessLimits,
+) -> Result<Running, holdfast_contract::problem::Fault> {
     let scratch = std::fs::File::open(std::env::temp_dir()).unwrap();
     let program = Program {
         words,
@@ -38,7 +46,7 @@ fn start(report: &SandboxReport, words: &[String]) -> Result<Running, holdfast_c
         reach: &ProgramAccess::new(&[], Network::Gateway),
         writable: &[(&std::env::temp_dir(), scratch.as_fd())],
         read_only: &[],
-        limits: LIMITS,
+        limits,
         tasks: 512,
         socket: false,
     };
@@ -290,7 +298,10 @@ fn shared_memory_is_limited() {
                   \x20   except OSError as error: print(name, 'refused')\n\
                   attempt('small', lambda: mmap.mmap(-1, 1 << 20))\n\
                   attempt('large', lambda: mmap.mmap(-1, 6 << 30))\n\
-                  attempt('file', lambda: os.memfd_create('x'))";
+                  attempt('file', lambda: os.memfd_create('x'))\n\
+                  attempt('device', lambda: mmap.mmap(os.open('/dev/zero', os.O_RDWR), 1 << 20))\n\
+                  attempt('copy', lambda: mmap.mmap(os.open('/dev/zero', os.O_RDONLY), 1 << 20, mmap.MAP_PRIVATE))\n\
+                  attempt('whole', lambda: mmap.mmap(os.open('/dev/zero', os.O_RDONLY), 6 << 30, mmap.MAP_SHARED, mmap.PROT_READ)[0])";
     for report in [report(), without_namespaces()] {
         let words = ["python3", "-c", script].map(str::to_owned);
         let Running { input, output, life, .. } = start(&report, &words).unwrap();
@@ -299,7 +310,38 @@ fn shared_memory_is_limited() {
         life.end(&Switch::default()).unwrap();
         let mut out = String::new();
         std::fs::File::from(output).read_to_string(&mut out).unwrap();
-        assert_eq!(out, "small made\nlarge refused\nfile refused\n");
+        // What is mapped to be read is no shared memory.
+        assert_eq!(out, "small made\nlarge refused\nfile refused\ndevice refused\ncopy made\nwhole made\n");
+    }
+}
+
+// Finding L2: many pieces, each of which is small enough.
+#[test]
+fn the_sum_of_shared_memory_is_counted() {
+    let limits = ProcessLimits { memory_bytes: 256 << 20, ..LIMITS };
+    let script = |pieces: u32| {
+        format!(
+            "import mmap, os, sys, time\n\
+             pieces = [mmap.mmap(-1, 60 << 20) for _ in range({pieces})]\n\
+             for piece in pieces:\n\
+             \x20   for place in range(0, 60 << 20, 4096): piece[place] = 1\n\
+             if os.fork() == 0: time.sleep(600)\n\
+             print('ready', flush=True)\n\
+             time.sleep(600)"
+        )
+    };
+    for report in [report(), without_namespaces()] {
+        for (pieces, is_too_much) in [(3, false), (5, true)] {
+            let words = ["python3".to_owned(), "-c".to_owned(), script(pieces)];
+            let Running { input, output, errors: _errors, life, .. } =
+                start_within(&report, &words, limits).unwrap();
+            drop(input);
+            let mut ready = [0; 6];
+            std::fs::File::from(output).read_exact(&mut ready).unwrap();
+            assert_eq!(&ready, b"ready\n");
+            assert_eq!(life.shares_too_much(), is_too_much, "{pieces} pieces, {report:?}");
+            life.end(&Switch::default()).unwrap();
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_sandbox::{Helper, HelperFailure, HelperLimits};
-use parking_lot::{Condvar, Mutex};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -25,14 +24,10 @@ const TIMEOUT_PER_MIB: Duration = Duration::from_secs(5);
 const MEMORY_BYTES: u64 = 2 << 30;
 /// The largest compiled component.
 const MAX_COMPILED_BYTES: u64 = 2 << 30;
-/// Components that are compiled at the same time; the compiler has several threads of its own.
-const MAX_CONCURRENT: usize = 2;
 
 /// What the first byte of an answer says.
 const COMPILED: u8 = 0;
 const REJECTED: u8 = 1;
-
-static RUNNING: (Mutex<usize>, Condvar) = (Mutex::new(0), Condvar::new());
 
 /// Compiles a component for an engine with these options: in a limited process where this program has one, else here.
 pub(crate) fn compile_limited(
@@ -49,10 +44,7 @@ pub(crate) fn compile_limited(
     let mib = u32::try_from(bytes.len() >> 20).unwrap_or(u32::MAX);
     let timeout = BASE_TIMEOUT + TIMEOUT_PER_MIB * mib;
     let limits = HelperLimits { memory_bytes: MEMORY_BYTES, timeout, output_bytes: MAX_COMPILED_BYTES };
-    let answer = {
-        let _slot = CompilerSlot::take();
-        helper.run(COMPILE_WORK, input, &limits)
-    };
+    let answer = helper.run(COMPILE_WORK, input, &limits);
     let costly = |why: String| Fault::new(Code::ComponentCostly, why);
     let answer = answer.map_err(|failure| match failure {
         HelperFailure::Late => costly(format!("compiling took longer than {} s", timeout.as_secs())),
@@ -97,24 +89,4 @@ pub fn serve_compile(mut input: impl Read, mut output: impl Write) -> std::io::R
         }
     }
     output.flush()
-}
-
-/// One of the few compilers that may run at a time.
-struct CompilerSlot;
-
-impl CompilerSlot {
-    fn take() -> Self {
-        let (running, freed) = &RUNNING;
-        let mut running = running.lock();
-        freed.wait_while(&mut running, |running| *running >= MAX_CONCURRENT);
-        *running += 1;
-        Self
-    }
-}
-
-impl Drop for CompilerSlot {
-    fn drop(&mut self) {
-        *RUNNING.0.lock() -= 1;
-        RUNNING.1.notify_one();
-    }
 }

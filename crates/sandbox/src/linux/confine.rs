@@ -72,7 +72,10 @@ const SETTINGS: &[&str] = &[
 /// The settings of the resolver, which a program with a network of its own kind has instead of this machine's.
 const RESOLVER_SETTINGS: &str = "/etc/resolv.conf";
 
-const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+const DEVICES: &[&str] = &["/dev/null", ZERO, "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Is only read: a mapping of it that can be written is shared memory of any size, which no limit holds.
+const ZERO: &str = "/dev/zero";
 
 /// The newest version of Landlock whose rights are known here. What the kernel lacks of them is left out, down to
 /// [`crate::linux::probe::MIN_LANDLOCK_ABI`].
@@ -230,7 +233,11 @@ impl ProgramAccess {
         let programs = self.readable.iter().map(|path| (path.as_path(), run));
         let settings = self.settings().map(|path| (Path::new(path), look));
         let settings = settings.chain(self.substitutes().map(|(source, _)| (source, look)));
-        let devices = DEVICES.iter().map(|path| (Path::new(path), AccessFs::ReadFile | AccessFs::WriteFile));
+        let device = |path: &&'static str| match *path {
+            ZERO => (Path::new(ZERO), AccessFs::ReadFile.into()),
+            other => (Path::new(other), AccessFs::ReadFile | AccessFs::WriteFile),
+        };
+        let devices = DEVICES.iter().map(device);
         for (path, access) in programs.chain(settings).chain(devices) {
             ruleset = allow(ruleset, path, access)?;
         }

@@ -70,17 +70,32 @@ pub(crate) fn tasks_of(group: Pid) -> usize {
 
 /// How many processes and threads descend from a process, itself included.
 pub(crate) fn tasks_below(first: Pid) -> usize {
+    tree(first).iter().map(|process| process.threads).sum()
+}
+
+/// The numbers of the processes in a group.
+pub(crate) fn processes_of(group: Pid) -> Vec<u32> {
+    members(group).map(|process| process.id).collect()
+}
+
+/// The numbers of the processes that descend from a process, itself included.
+pub(crate) fn processes_below(first: Pid) -> Vec<u32> {
+    tree(first).iter().map(|process| process.id).collect()
+}
+
+/// The living processes that descend from a process, itself included.
+fn tree(first: Pid) -> Vec<ProcessEntry> {
     let first = first.as_raw_nonzero().get().unsigned_abs();
-    let (mut left, mut within, mut tasks): (Vec<ProcessEntry>, _, _) =
-        (living().collect(), BTreeSet::from([first]), 0);
+    let (mut left, mut within): (Vec<ProcessEntry>, _) = (living().collect(), BTreeSet::from([first]));
+    let mut all = Vec::new();
     loop {
         let (found, others): (Vec<_>, Vec<_>) =
             left.into_iter().partition(|process| process.id == first || within.contains(&process.parent));
         if found.is_empty() {
-            return tasks;
+            return all;
         }
-        tasks += found.iter().map(|process| process.threads).sum::<usize>();
         within.extend(found.iter().map(|process| process.id));
+        all.extend(found);
         left = others;
     }
 }

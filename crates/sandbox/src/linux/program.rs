@@ -22,10 +22,11 @@ use seccompiler::BpfProgram;
 
 use crate::linux::calls::{self, FilterOptions, Network};
 use crate::linux::confine::ProgramAccess;
-use crate::linux::group::{Group, Switch, tasks_below, tasks_of};
+use crate::linux::group::{Group, Switch, processes_below, processes_of, tasks_below, tasks_of};
 use crate::linux::init;
 use crate::linux::limits::ProcessLimits;
 use crate::linux::mounts::MountView;
+use crate::linux::shared_memory;
 use crate::linux::spawn::{self, GATEWAY, SpawnPlan, Spawned};
 use crate::report::SandboxReport;
 
@@ -97,6 +98,9 @@ pub struct ProgramState {
     handle: OwnedFd,
     bounded: bool,
     tasks: u32,
+    memory_bytes: u64,
+    /// Shared memory on the machine when it was started.
+    shared_before: u64,
 }
 
 enum ProgramHandle {
@@ -183,8 +187,13 @@ impl Program<'_> {
         let (gateway, resolver) = (listeners.next(), listeners.next());
         let transparent =
             resolver.map(|resolver| TransparentListeners { resolver, connections: listeners.collect() });
-        let life = ProgramState { held: ProgramHandle::Namespaces(pid), handle, bounded, tasks: self.tasks };
+        let life = self.state(ProgramHandle::Namespaces(pid), handle, bounded);
         Ok(Running { input, output, errors, gateway, transparent, life })
+    }
+
+    fn state(&self, held: ProgramHandle, handle: OwnedFd, bounded: bool) -> ProgramState {
+        let (memory_bytes, shared_before) = (self.limits.memory_bytes, shared_memory::on_machine());
+        ProgramState { held, handle, bounded, tasks: self.tasks, memory_bytes, shared_before }
     }
 
     fn start_in_group(&self) -> Result<Running, Fault> {
@@ -214,7 +223,7 @@ impl Program<'_> {
         };
         let streams = (child.stdout.take(), child.stderr.take());
         let held = ProgramHandle::Group(Box::new((child, group)));
-        let life = ProgramState { held, handle, bounded: false, tasks: self.tasks };
+        let life = self.state(held, handle, false);
         let (Some(output), Some(errors)) = streams else {
             life.end(&Switch::default()).map_err(failed)?;
             return Err(Fault::new(Code::Internal, "a stream of the program is missing"));
@@ -251,6 +260,19 @@ impl ProgramState {
             ProgramHandle::Group(both) => tasks_of(both.1.id()),
         };
         !self.bounded && tasks() > self.tasks as usize
+    }
+
+    /// Whether its processes share more memory with each other than one of them may have. Looked at once in a while, it costs little: only
+    /// where there is much more of it on the machine than before, that of these processes is counted.
+    pub fn shares_too_much(&self) -> bool {
+        if shared_memory::on_machine() < self.shared_before.saturating_add(self.memory_bytes / 2) {
+            return false;
+        }
+        let processes = match &self.held {
+            ProgramHandle::Namespaces(first) => processes_below(*first),
+            ProgramHandle::Group(both) => processes_of(both.1.id()),
+        };
+        shared_memory::of(&processes) > self.memory_bytes
     }
 
     /// Whether the kernel bounds the number of its processes.

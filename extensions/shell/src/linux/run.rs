@@ -24,6 +24,8 @@ use crate::linux::settings::WorkspaceSettings;
 
 /// How often the number of processes is checked.
 const PROCESS_CHECK_INTERVAL: Duration = Duration::from_millis(25);
+/// How often the memory that they share is checked.
+const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// Entries of the workspace that are compared with hard-linked files of the home.
 const MAX_COMPARED_ENTRIES: usize = 200_000;
 
@@ -161,14 +163,21 @@ impl Job<'_> {
         let stdout = Stream::read(File::from(output), limit).map_err(read)?;
         let stderr = Stream::read(File::from(errors), limit).map_err(read)?;
         let deadline = Instant::now() + self.timeout;
+        let mut next_memory_check = Instant::now() + MEMORY_CHECK_INTERVAL;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok((stdout, stderr, Ending::Late));
             }
-            let pause = if life.is_bounded() { left } else { left.min(PROCESS_CHECK_INTERVAL) };
-            if life.wait(pause) {
+            let pause = if life.is_bounded() { MEMORY_CHECK_INTERVAL } else { PROCESS_CHECK_INTERVAL };
+            if life.wait(left.min(pause)) {
                 return Ok((stdout, stderr, Ending::Own));
+            }
+            if Instant::now() >= next_memory_check {
+                if life.shares_too_much() {
+                    return Ok((stdout, stderr, Ending::TooMuchMemory));
+                }
+                next_memory_check = Instant::now() + MEMORY_CHECK_INTERVAL;
             }
             // Counting the threads of the whole machine is cheap; counting the processes of one program is not.
             let more = threads_on_machine().saturating_sub(before);
@@ -195,6 +204,10 @@ impl Job<'_> {
             Ending::TooMany => Some(format!(
                 "it had more than {} processes and was killed with all of them",
                 self.options.tasks
+            )),
+            Ending::TooMuchMemory => Some(format!(
+                "its processes shared more than {} bytes of memory and were killed",
+                self.options.memory_bytes
             )),
         }
     }
@@ -282,6 +295,7 @@ enum Ending {
     Own,
     Late,
     TooMany,
+    TooMuchMemory,
 }
 
 fn open_folder(path: &Path) -> rustix::io::Result<OwnedFd> {
