@@ -56,13 +56,14 @@ pub struct LoadedExtension {
 }
 
 impl LoadedExtension {
-    /// Reads an extension, checks the component against what it may have, compiles it, and asks it what it registers.
+    /// Reads an extension, checks the component against what it may have, compiles it, and asks it what it registers. A program may not
+    /// have the home.
     pub async fn open(
         place: &Path,
         policy: &Policy,
         set: Option<&Map<String, Value>>,
         options: &SandboxOptions,
-        (log, environments): (Option<LogSink>, PathBuf),
+        (log, environments, home): (Option<LogSink>, PathBuf, &Path),
     ) -> Result<Self, Problem> {
         let Candidate { manifest, warnings, bundle, files } =
             extension_at(place, policy, set, options.budgets)?;
@@ -74,7 +75,9 @@ impl LoadedExtension {
         let temp_dir = TempFolder::new().map_err(|error| {
             Problem::new(Code::Internal, format!("could not create a temporary directory: {error}"))
         })?;
-        let places = Places { environments, ..Places::within(temp_dir.path()) };
+        // It is held like an extension of the home, with its files in another place.
+        let home = home.to_owned();
+        let places = Places { environments, home, ..Places::within(temp_dir.path()) };
         let demands = policy.profile_name() == Profile::Safe;
         let instance =
             lane(&kind, options, Arc::new(vault), log, (places, demands))?.load(&reference).await?;
@@ -143,7 +146,7 @@ fn lane(
     if kind == LaneKind::Plugin.as_str() {
         // Reading the extension has asked the policy.
         let allowed: ProfileCheck = Arc::new(|| true);
-        let plugins = PluginLane::new(vault, PluginPlaces::within(&places.home), allowed);
+        let plugins = PluginLane::new(vault, PluginPlaces::within(&places.code), allowed);
         return Ok(Arc::new(match log {
             Some(log) => plugins.with_log(log),
             None => plugins,

@@ -69,9 +69,9 @@ impl McpLane {
 
 #[cfg(target_os = "linux")]
 mod loading {
-    use holdfast_contract::manifest::{Access, LaneKind, McpServer};
+    use holdfast_contract::manifest::{LaneKind, McpServer};
     use holdfast_contract::wire::Bundle;
-    use holdfast_program::{ProgramPlan, keep_home_closed, lay_out};
+    use holdfast_program::{GrantedPaths, ProgramPlan, keep_home_closed, lay_out};
     use holdfast_untrusted_files::TempFolder;
 
     use super::*;
@@ -179,18 +179,14 @@ mod loading {
             let data = self.places.data.join(extension.id.as_str());
             let failed = |error| Fault::new(Code::ExtensionGone, format!("{}: {error}", data.display()));
             std::fs::create_dir_all(&data).map_err(failed)?;
-            let granted = |access: Access| -> Vec<PathBuf> {
-                let grants = bundle.grants.files.iter().filter(|grant| grant.access == access);
-                grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute()).collect()
-            };
-            let readable = granted(Access::Read);
-            keep_home_closed(&self.places.home, &readable)?;
+            keep_home_closed(&self.places.home, &[])?;
+            let granted = GrantedPaths::new(&bundle.grants.files, &self.places.home)?;
             Ok(ProgramPlan {
                 words,
                 folder: code.map_or_else(|| data.clone(), |code| code.path().to_owned()),
                 data,
-                readable,
-                writable: granted(Access::Write),
+                readable: Vec::new(),
+                granted,
                 environment: vec![(NODE_OPTIONS.0.to_owned(), NODE_OPTIONS.1.into())],
                 variables: bundle.grants.environment.clone(),
                 hosts: bundle.grants.network.clone(),

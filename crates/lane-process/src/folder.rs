@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Access, Manifest, ProgramCommand};
+use holdfast_contract::manifest::{Manifest, ProgramCommand};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
-use holdfast_program::lay_out;
+use holdfast_program::{GrantedPaths, lay_out};
 use holdfast_sandbox::SandboxReport;
 use holdfast_untrusted_files::TempFolder;
 
@@ -31,10 +31,10 @@ pub(crate) struct FolderPlan {
     pub code: Arc<TempFolder>,
     /// Its own writable folder.
     pub data: PathBuf,
-    /// Paths that it may read besides its own files: granted ones, and those of the interpreter.
+    /// Paths that it may read besides its own files: those of the interpreter.
     pub readable: Vec<PathBuf>,
-    /// Granted paths that it may write.
-    pub writable: Vec<PathBuf>,
+    /// The file trees that it was granted.
+    pub granted: GrantedPaths,
     /// The folders of the extensions that it depends on, which it may read.
     pub neighbours: Vec<(ExtensionId, Arc<TempFolder>)>,
     /// The granted environment variables of the host, by name.
@@ -72,14 +72,11 @@ pub(crate) fn plan(
         }
     };
     let command = command.ok_or_else(missing)?;
+    let granted = GrantedPaths::new(&bundle.grants.files, &places.home)?;
     let data = places.data.join(extension.id.as_str());
     fs::create_dir_all(&data).map_err(|error| failed(&data, error))?;
     let code = Arc::new(lay_out(bundle, vault, &places.code)?);
-    let granted = |access: Access| {
-        let grants = bundle.grants.files.iter().filter(move |grant| grant.access == access);
-        grants.map(|grant| PathBuf::from(&grant.path)).filter(|path| path.is_absolute())
-    };
-    let mut readable: Vec<PathBuf> = granted(Access::Read).collect();
+    let mut readable = Vec::new();
     let has_packages = python.as_ref().is_some_and(|python| python.has_packages);
     let identity = python.map(|python| {
         readable.push(python.worker.folder.clone());
@@ -96,7 +93,7 @@ pub(crate) fn plan(
         code,
         data,
         readable,
-        writable: granted(Access::Write).collect(),
+        granted,
         neighbours: Vec::new(),
         variables: bundle.grants.environment.clone(),
         hosts: bundle.grants.network.clone(),

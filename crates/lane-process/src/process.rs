@@ -109,7 +109,7 @@ fn program(plan: &FolderPlan) -> ProgramPlan {
         folder: plan.code.path().to_owned(),
         data: plan.data.clone(),
         readable,
-        writable: plan.writable.clone(),
+        granted: plan.granted.clone(),
         environment,
         variables: plan.variables.clone(),
         hosts: plan.hosts.clone(),

@@ -13,6 +13,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use holdfast_contract::manifest::{Access, FileGrant, Grants};
 use holdfast_contract::problem::Code;
 use holdfast_sandbox::SandboxReport;
 use serde_json::json;
@@ -132,4 +133,57 @@ async fn no_program_is_started_for_a_home_that_programs_can_read() {
         assert_eq!(refused.code, Code::Unconfined, "{home}: {refused}");
         assert!(refused.message.contains("put the home elsewhere"), "{home}: {refused}");
     }
+}
+
+/// A granted file tree never has the home in it: the keys, the policy and the log would be readable, or writable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_granted_tree_that_overlaps_the_home_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, shared) = (place.path().join("home"), place.path().join("shared"));
+    for folder in [home.join("config"), shared.clone()] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    std::fs::write(home.join(".env"), "KEY=planted").unwrap();
+    std::fs::write(shared.join("note.txt"), "a note").unwrap();
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink(".", &link).unwrap();
+    let asked = json!({ "read": [home.join(".env"), link.join("home/.env")], "write": [home.join("log")] });
+    let granted = |path: &std::path::Path, access| Grants {
+        files: vec![FileGrant { path: path.display().to_string(), access }],
+        ..Grants::default()
+    };
+    let trees =
+        ["/".into(), place.path().to_owned(), link, home.clone(), home.join("config"), home.join(".env")];
+    for report in [holdfast_sandbox::report(), without_namespaces()] {
+        let yard = Yard::of_home(home.to_str().unwrap(), report);
+        for (tree, access) in trees.iter().flat_map(|tree| [(tree, Access::Read), (tree, Access::Write)]) {
+            let loaded = yard.load_granted("curious", CURIOUS, "", granted(tree, access)).await;
+            let shown = tree.display();
+            let fault = match loaded {
+                Err(fault) => fault,
+                Ok(it) => panic!("{shown}, {access:?}: {:?}", go(&it, asked.clone()).await),
+            };
+            assert_eq!((fault.code, fault.code.as_str()), (Code::PathRefused, "HF-3109"), "{shown}: {fault}");
+            assert!(fault.message.contains("home folder"), "{shown}: {fault}");
+        }
+        let it = yard.load_granted("curious", CURIOUS, "", granted(&shared, Access::Write)).await.unwrap();
+        let asked = json!({ "read": [shared.join("note.txt"), home.join(".env")] });
+        let answer = go(&it, asked).await.unwrap();
+        assert_eq!(answer["read"][0], "a note", "{answer}");
+        assert!(!answer["read"][1].to_string().contains("planted"), "{answer}");
+    }
+}
+
+/// What a granted path leads to is looked at again when the program is started again.
+#[test]
+fn a_granted_path_that_is_replaced_by_a_link_to_the_home_is_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let (home, shared) = (place.path().join("home"), place.path().join("shared"));
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::create_dir_all(&shared).unwrap();
+    let files = [FileGrant { path: shared.display().to_string(), access: Access::Read }];
+    let granted = holdfast_program::GrantedPaths::new(&files, &home).unwrap();
+    std::fs::remove_dir(&shared).unwrap();
+    std::os::unix::fs::symlink("home", &shared).unwrap();
+    assert_eq!(granted.check().unwrap_err().code, Code::PathRefused);
 }

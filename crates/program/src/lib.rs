@@ -1,10 +1,12 @@
 //! A confined program, as the lanes that start programs share it: its streams, its limits, its only access to the network, and why it
 //! has exited. What is spoken over the streams is the lanes'.
 //!
-//! Start at [`ConfinedProgram`]. `gateway` is the program's access to the network, and `quota` checks its disk usage.
+//! Start at [`ConfinedProgram`]. `granted` has the file trees that it was granted, `gateway` is the program's access to the network, and `quota` checks its disk usage.
 
 #[cfg(target_os = "linux")]
 pub mod gateway;
+#[cfg(target_os = "linux")]
+mod granted;
 #[cfg(target_os = "linux")]
 mod layout;
 #[cfg(target_os = "linux")]
@@ -13,8 +15,8 @@ mod program;
 mod quota;
 
 #[cfg(target_os = "linux")]
+pub use crate::granted::{GrantedPaths, keep_home_closed};
+#[cfg(target_os = "linux")]
 pub use crate::layout::lay_out;
 #[cfg(target_os = "linux")]
-pub use crate::program::{
-    CallSource, ConfinedProgram, ProgramExit, ProgramLog, ProgramPlan, keep_home_closed, log_stderr,
-};
+pub use crate::program::{CallSource, ConfinedProgram, ProgramExit, ProgramLog, ProgramPlan, log_stderr};

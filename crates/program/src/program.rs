@@ -25,6 +25,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::gateway::{GatewayListeners, ports};
+use crate::granted::GrantedPaths;
 use crate::quota::Quota;
 
 /// Characters of the last line of standard error that are part of the error message.
@@ -52,10 +53,10 @@ pub struct ProgramPlan {
     pub folder: PathBuf,
     /// Its own writable folder, which is its home.
     pub data: PathBuf,
-    /// Further paths that it may read.
+    /// Further paths that it may read: those of its lane.
     pub readable: Vec<PathBuf>,
-    /// Further paths that it may write.
-    pub writable: Vec<PathBuf>,
+    /// The file trees that it was granted.
+    pub granted: GrantedPaths,
     /// Variables besides those that every program has.
     pub environment: Vec<(String, OsString)>,
     /// The granted environment variables of the host, by name. They replace none of the others.
@@ -209,6 +210,9 @@ fn watch(plan: &ProgramPlan, life: &ProgramState, scratch: &Path) -> Option<Stri
             return Some("it had too many processes".to_owned());
         }
         if Instant::now() >= next {
+            if life.shares_too_much() {
+                return Some(format!("its processes shared more than {MEMORY_BYTES} bytes of memory"));
+            }
             if let Some(why) = quota.exceeded() {
                 return Some(why);
             }
@@ -244,11 +248,13 @@ fn environment<'a>(plan: &'a ProgramPlan, scratch: &Path) -> Vec<(&'a str, OsStr
 }
 
 fn spawn(plan: &ProgramPlan, scratch: &ProgramScratch) -> Result<Running, Fault> {
-    let readable: Vec<PathBuf> =
-        std::iter::once(plan.folder.clone()).chain(plan.readable.iter().cloned()).collect();
+    // Again at every start: what a granted path leads to may have been replaced.
+    plan.granted.check()?;
+    let own = std::iter::once(&plan.folder).chain(&plan.readable);
+    let readable: Vec<PathBuf> = own.chain(&plan.granted.readable).cloned().collect();
     let writable: Vec<&Path> = [plan.data.as_path(), scratch.folder.path()]
         .into_iter()
-        .chain(plan.writable.iter().map(PathBuf::as_path))
+        .chain(plan.granted.writable.iter().map(PathBuf::as_path))
         .collect();
     let handles: Vec<OwnedFd> = writable
         .iter()
@@ -310,20 +316,5 @@ pub async fn log_stderr(errors: pipe::Receiver, log: ProgramLog) -> String {
             sink(&log.id, LogLevel::Printed, text);
         }
         left = left.saturating_sub(line.len() as u64);
-    }
-}
-
-/// Refuses to start a program that could read the home, because the home lies in the system's folders or in those that it may read.
-pub fn keep_home_closed(home: &Path, readable: &[PathBuf]) -> Result<(), Fault> {
-    let access = ProgramAccess::new(readable, Network::Closed);
-    match access.containing(home) {
-        None => Ok(()),
-        Some(path) => {
-            let message = format!(
-                "the home folder lies in {}, which programs must be able to read; put the home elsewhere",
-                path.display()
-            );
-            Err(Fault::new(Code::Unconfined, message))
-        }
     }
 }

@@ -87,6 +87,12 @@ impl Yard {
         Self::made(|lane| lane, |places| Places { home: home.into(), ..places })
     }
 
+    /// The same, on a machine with this confinement.
+    #[allow(dead_code, reason = "one test uses it")]
+    pub fn of_home(home: &str, report: holdfast_sandbox::SandboxReport) -> Self {
+        Self::made(|lane| lane.on(report), |places| Places { home: home.into(), ..places })
+    }
+
     fn made(set: impl FnOnce(ProcessLane) -> ProcessLane, placed: impl FnOnce(Places) -> Places) -> Self {
         let (folder, vault) = (tempfile::tempdir().unwrap(), Arc::new(MemoryVault::default()));
         let lines = Arc::new(Mutex::new(Vec::new()));
@@ -106,6 +112,17 @@ impl Yard {
 
     /// Loads a program with more in its manifest.
     pub async fn load_with(&self, id: &str, script: &str, more: &str) -> Result<Arc<dyn Instance>, Fault> {
+        self.load_granted(id, script, more, Grants::default()).await
+    }
+
+    /// Loads a program with more in its manifest, and with grants.
+    pub async fn load_granted(
+        &self,
+        id: &str,
+        script: &str,
+        more: &str,
+        grants: Grants,
+    ) -> Result<Arc<dyn Instance>, Fault> {
         let script = format!("{PRELUDE}\n{script}").into_bytes();
         let code = Digest::of(&script);
         let bundle = Bundle {
@@ -114,7 +131,7 @@ impl Yard {
             entrypoint: String::new(),
             files: BTreeMap::from([("main.py".to_owned(), code)]),
             config: Content::new(json!({})),
-            grants: Grants::default(),
+            grants,
             budgets: Budgets {
                 host_calls: 20,
                 log_bytes: 4096,

@@ -96,7 +96,8 @@ pub(crate) async fn workbench(plan: &ApplicationConfig, place: &Path) -> Result<
             None
         }
     };
-    LoadedExtension::open(place, &policy, set, &settings.wasm, (log, plan.home.environments())).await
+    let places = (log, plan.home.environments(), plan.home.root());
+    LoadedExtension::open(place, &policy, set, &settings.wasm, places).await
 }
 
 /// Shows a message of an extension's log, on one line.
