@@ -351,6 +351,44 @@ fn what_runs_on_the_host_is_read_only_in_subfolders_and_reported_where_it_is_new
     assert!(many["warning"].as_str().unwrap().contains("and 2 more"), "{many}");
 }
 
+/// What a command cannot change it can move away with the folder above it, and put something else in its place.
+#[test]
+fn settings_that_were_replaced_are_reported() {
+    let fixture = Fixture::new();
+    let work = fixture.scratch.path().join("work");
+    for folder in ["sub/.git", "bare/objects", "bare/refs"] {
+        fs::create_dir_all(work.join(folder)).unwrap();
+    }
+    fs::write(work.join("sub/.git/config"), "[core]\n").unwrap();
+    for file in ["sub/.envrc", "bare/HEAD", "bare/config"] {
+        fs::write(work.join(file), "").unwrap();
+    }
+    let warning = |command: &str| {
+        let answer = fixture.run(command);
+        answer["warning"].as_str().unwrap_or_else(|| panic!("{command}: {answer}")).to_owned()
+    };
+    let told = warning("mv sub moved && mkdir -p sub/.git && echo '[core] fsmonitor=x' > sub/.git/config");
+    assert!(told.contains("\"moved/.git\"") && told.contains("\"sub/.git\""), "{told}");
+    let told = warning("mv moved again && mkdir moved && echo 'gitdir: ../x' > moved/.git");
+    assert!(told.contains("\"moved/.git\"") && told.contains("\"again/.envrc\""), "{told}");
+    let told =
+        warning("mv bare old && mkdir -p bare/objects bare/refs && touch bare/HEAD && echo x > bare/config");
+    assert!(told.contains("\"bare/HEAD\"") && told.contains("\"old/HEAD\""), "{told}");
+    let told = warning("mkdir fresh && cd fresh && (git init -q . || mkdir .git)");
+    assert!(told.contains("\"fresh/.git\""), "{told}");
+
+    // Without namespaces nothing is read-only. A removed folder's number is soon used again.
+    let found = || WorkspaceSettings::find(&work).unwrap();
+    let before = found();
+    for content in ["index.lock", "index"] {
+        fs::write(work.join("fresh/.git").join(content), "").unwrap();
+    }
+    assert_eq!(found().new_since(&before), Vec::<std::path::PathBuf>::new(), "git at work replaces nothing");
+    fs::remove_dir_all(work.join("fresh/.git")).unwrap();
+    fs::create_dir(work.join("fresh/.git")).unwrap();
+    assert_eq!(found().new_since(&before), [std::path::PathBuf::from("fresh/.git")]);
+}
+
 // Findings L1 and M10: a protected name is no way to make a command see what lies elsewhere.
 #[test]
 fn a_link_with_a_protected_name_shows_a_command_nothing() {
@@ -368,6 +406,20 @@ fn a_link_with_a_protected_name_shows_a_command_nothing() {
     let answer = fixture.run(&script);
     assert_eq!(answer["stdout"], "-1\n", "{answer}");
     assert_eq!(answer["stderr"].as_str().unwrap().matches("No such file").count(), 2, "{answer}");
+}
+
+// Finding L2.
+#[test]
+fn a_command_that_shares_too_much_memory_is_killed() {
+    let fixture = Fixture::with(ShellOptions { memory_bytes: 256 << 20, ..ShellOptions::default() });
+    let script = "import mmap, time\nall = [mmap.mmap(-1, 60 << 20) for _ in range(5)]\n\
+                  for one in all:\n\x20 for place in range(0, 60 << 20, 4096): one[place] = 1\n\
+                  time.sleep(600)";
+    let answer = fixture.run(&format!("exec python3 -c '{script}'"));
+    assert!(
+        answer["note"].as_str().unwrap_or_default().contains("shared more than 268435456 bytes"),
+        "{answer}"
+    );
 }
 
 // Finding M8.

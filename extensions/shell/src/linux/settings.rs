@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use holdfast_lane_native::{BARE_REPOSITORY, protected_name};
-use rustix::fs::Access;
+use rustix::fs::{Access, AtFlags, CWD, StatxFlags};
 
 /// Entries of a workspace that are looked at before and after a command.
 const MAX_ENTRIES: usize = 500_000;
@@ -24,12 +24,36 @@ pub(crate) struct WorkspaceSettings(BTreeMap<PathBuf, Entry>);
 
 #[derive(Debug, PartialEq, Eq)]
 enum Entry {
-    Present,
+    Present(Option<Identity>),
     /// A link, and where it leads.
     Link(PathBuf),
-    BareRepository,
+    /// The folder that is one.
+    BareRepository(Option<Identity>),
     /// A folder that cannot be looked into. The command could open it and change what is in it.
     Closed,
+}
+
+/// Which file or folder it is. Its number may be used again once it is removed, so its time of birth counts too, where the file system
+/// knows it. What is written to it changes neither.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    device: (u32, u32),
+    number: u64,
+    born: Option<(i64, u32)>,
+}
+
+impl Identity {
+    /// That of an entry, unless it was removed meanwhile.
+    fn of(path: &Path) -> Option<Self> {
+        let wanted = StatxFlags::INO | StatxFlags::BTIME;
+        let found = rustix::fs::statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+        let has_birth = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+        Some(Self {
+            device: (found.stx_dev_major, found.stx_dev_minor),
+            number: found.stx_ino,
+            born: has_birth.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
+        })
+    }
 }
 
 impl WorkspaceSettings {
@@ -57,14 +81,16 @@ impl WorkspaceSettings {
                 }
                 repository += usize::from(BARE_REPOSITORY.iter().any(|part| name == *part));
                 if protected_name(Path::new(&name)).is_some() {
+                    let present = || Entry::Present(Identity::of(&entry.path()));
                     let link = fs::read_link(entry.path()).ok();
-                    found.insert(path, link.map_or(Entry::Present, Entry::Link));
+                    found.insert(path, link.map_or_else(present, Entry::Link));
                 } else if kind.is_ok_and(|kind| kind.is_dir()) {
                     folders.push_back(path);
                 }
             }
             if repository == BARE_REPOSITORY.len() {
-                found.insert(folder.join("HEAD"), Entry::BareRepository);
+                let identity = Identity::of(&root.join(&folder));
+                found.insert(folder.join("HEAD"), Entry::BareRepository(identity));
             }
         }
         Ok(Self(found))
@@ -76,12 +102,12 @@ impl WorkspaceSettings {
         let mut paths: Vec<PathBuf> = Vec::new();
         for (path, entry) in &self.0 {
             match entry {
-                Entry::Present | Entry::Closed => paths.push(root.join(path)),
+                Entry::Present(_) | Entry::Closed => paths.push(root.join(path)),
                 Entry::Link(_) => {
                     let target = root.join(path).canonicalize().ok();
                     paths.extend(target.filter(|target| target.starts_with(root)));
                 }
-                Entry::BareRepository => {
+                Entry::BareRepository(_) => {
                     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
                         Some(folder) => paths.push(root.join(folder)),
                         None => paths.extend(REPOSITORY_SETTINGS.map(|name| root.join(name))),
@@ -95,7 +121,7 @@ impl WorkspaceSettings {
         Ok(paths)
     }
 
-    /// The paths that were not there before, or not like this.
+    /// The paths that were not there before, or that are something else now.
     pub(crate) fn new_since(&self, before: &Self) -> Vec<PathBuf> {
         self.0
             .iter()
