@@ -107,13 +107,14 @@ fn is_cut(rest: &[u8]) -> bool {
 /// The shortest form that is looked for where breaks and separators were taken out.
 const SHORTEST_JOINED: usize = 8;
 
-/// What stands between the lines of base64: a line break, also as it is written in JSON.
+/// What stands between the lines of base64: a line break, also as it is written in JSON, with the indentation of the next line.
 fn line_break(rest: &[u8]) -> Option<usize> {
-    match rest {
-        [b'\r' | b'\n', ..] => Some(1),
-        [b'\\', b'r' | b'n', ..] => Some(2),
-        _ => None,
-    }
+    let (length, next) = match rest {
+        [b'\r' | b'\n', next @ ..] => (1, next),
+        [b'\\', b'r' | b'n', next @ ..] => (2, next),
+        _ => return None,
+    };
+    Some(length + next.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count())
 }
 
 /// Runs of base64 over several lines, without the breaks.
