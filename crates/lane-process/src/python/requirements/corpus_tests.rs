@@ -1,5 +1,6 @@
 //! A corpus of requirements, compared with what the installers make of them: of each accepted one, `pip` and `uv` must read the package
-//! that was meant and nothing else.
+//! that was meant and nothing else, and one of them must read something else from each refused one, unless that is listed as stricter.
+//! Without `pip` and `uv` these tests fail.
 
 use std::fs;
 use std::io::Write;
@@ -16,6 +17,29 @@ use super::requirement::Requirement;
 struct Corpus {
     accepted: Vec<String>,
     refused: Vec<String>,
+    /// Those of the refused ones that both installers read as one package: on conditions that they disagree about, or with a text that they
+    /// leave out or that another version reads as an option or a file.
+    stricter: Vec<String>,
+}
+
+/// What to do about a missing installer.
+const MISSING: &str = "`./scripts/test test` installs what this test needs; to run it alone, call `./scripts/setup uv`, which says what is \
+                       missing, and `source scripts/tools.sh`. Python 3.10 or later needs pip: `python3 -m pip --version`.";
+
+/// What a Python program prints for this input. It needs `pip`.
+fn python(program: &str, input: &impl serde::Serialize) -> Value {
+    let mut command = Command::new("python3");
+    command.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut python =
+        command.spawn().unwrap_or_else(|error| panic!("python3 cannot be started ({error}). {MISSING}"));
+    let (mut pipe, input) = (python.stdin.take().unwrap(), serde_json::to_vec(input).unwrap());
+    // A program that ends early takes no input; its status says why.
+    let _ended = pipe.write_all(&input);
+    drop(pipe);
+    let output = python.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "pip cannot be used: {told} {MISSING}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 fn corpus() -> Corpus {
@@ -25,8 +49,9 @@ fn corpus() -> Corpus {
 // Finding C1.
 #[test]
 fn the_corpus_is_accepted_and_refused_as_it_says() {
-    let Corpus { accepted, refused } = corpus();
-    assert!(accepted.len() + refused.len() >= 100);
+    let Corpus { accepted, refused, stricter } = corpus();
+    assert!(accepted.len() >= 50 && refused.len() >= 100);
+    assert!(stricter.iter().all(|text| refused.contains(text)), "{stricter:?}");
     for text in &accepted {
         assert!(Requirement::parse(text).is_ok(), "{text:?}: {:?}", Requirement::parse(text));
     }
@@ -39,14 +64,11 @@ fn the_corpus_is_accepted_and_refused_as_it_says() {
 /// that it was written from.
 const PIP: &str = r#"
 import json, sys, tempfile
-try:
-    from pip._internal.network.session import PipSession
-    from pip._internal.req.req_file import parse_requirements
-    from pip._internal.req.constructors import install_req_from_parsed_requirement
-    from pip._vendor.packaging.requirements import Requirement
-    from pip._vendor.packaging.utils import canonicalize_name
-except ImportError:
-    print("null"); sys.exit()
+from pip._internal.network.session import PipSession
+from pip._internal.req.req_file import parse_requirements
+from pip._internal.req.constructors import install_req_from_parsed_requirement
+from pip._vendor.packaging.requirements import Requirement
+from pip._vendor.packaging.utils import canonicalize_name
 def parts(r, marker):
     # An arbitrary equality is a text and is compared as one.
     versions = sorted(str(v) for v in r.specifier)
@@ -80,16 +102,8 @@ fn pip_reads_what_was_meant_and_nothing_else() {
             (text, written)
         })
         .collect();
-    let python =
-        Command::new("python3").args(["-c", PIP]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    // A machine without Python has nothing to compare with.
-    let Ok(mut python) = python else { return };
-    let input = serde_json::to_vec(&written).unwrap();
-    python.stdin.take().unwrap().write_all(&input).unwrap();
-    let output = python.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let answers: Option<Vec<Value>> = serde_json::from_slice(&output.stdout).unwrap();
-    let Some(answers) = answers else { return };
+    let answers = python(PIP, &written);
+    let answers = answers.as_array().unwrap();
     assert_eq!(answers.len(), written.len());
     for answer in answers {
         assert_eq!(answer["read"], json!([answer["meant"]]), "{answer}");
@@ -99,15 +113,64 @@ fn pip_reads_what_was_meant_and_nothing_else() {
     }
 }
 
+/// Whether `pip install -r` reads one package of an index from each file, and no option of the file. What it does not parse is `false`.
+const PIP_READS_ONE: &str = r#"
+import json, os, sys, tempfile
+from pip._internal.network.session import PipSession
+from pip._internal.req.req_file import RequirementsFileParser, get_line_parser, parse_requirements
+from pip._internal.req.constructors import install_req_from_parsed_requirement
+def reads_one(text):
+    with open("list.txt", "w", newline="") as file:
+        file.write(text)
+    # Each line of the file, those with options among them.
+    lines = list(RequirementsFileParser(PipSession(), get_line_parser(None)).parse("list.txt", constraint=False))
+    found = list(parse_requirements("list.txt", PipSession()))
+    if len(lines) != 1 or len(found) != 1:
+        return False
+    one = install_req_from_parsed_requirement(found[0])
+    is_plain = one.req is not None and not one.link and not one.editable
+    return is_plain and not set(found[0].options or {}) - {"hashes"}
+answers, sys.stderr = [], open(os.devnull, "w")
+with tempfile.TemporaryDirectory() as folder:
+    os.chdir(folder)
+    for text in json.load(sys.stdin):
+        try:
+            answers.append(reads_one(text))
+        except (Exception, SystemExit):
+            answers.append(False)
+    os.chdir("/")
+print(json.dumps(answers))
+"#;
+
+/// What is refused is refused because one of the installers would make something else of it. What is not, is listed.
+#[test]
+fn what_is_refused_is_something_else_to_an_installer_or_listed_as_stricter() {
+    let Corpus { accepted, refused, stricter } = corpus();
+    let read: Vec<bool> = serde_json::from_value(python(PIP_READS_ONE, &refused)).unwrap();
+    assert_eq!(read.len(), refused.len());
+    assert!(read.iter().filter(|is_one| !**is_one).count() >= 60, "pip is asked: {read:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let mut unlisted = Vec::new();
+    for text in refused.iter().zip(read).filter(|(_, is_one)| *is_one).map(|(text, _)| text) {
+        if !stricter.contains(text) && !uv_reads_something_else(folder.path(), text) {
+            unlisted.push(text);
+        }
+    }
+    assert!(unlisted.is_empty(), "both installers read one package from these: {unlisted:#?}");
+    // The comparison tells them apart: what is accepted is one package for both.
+    let plain: Vec<String> =
+        accepted.iter().map(|text| Requirement::parse(text).unwrap().to_string()).collect();
+    let read: Vec<bool> = serde_json::from_value(python(PIP_READS_ONE, &plain)).unwrap();
+    let others: Vec<_> = plain.iter().zip(read).filter(|(_, is_one)| !is_one).collect();
+    assert!(others.is_empty(), "{others:#?}");
+}
+
 /// Compares requirements by what they mean: the package, its extras and versions, and the machines on which the marker holds.
 const MEANING: &str = r#"
 import itertools, json, sys
-try:
-    from pip._vendor.packaging.requirements import Requirement
-    from pip._vendor.packaging.utils import canonicalize_name
-    from pip._vendor.packaging.version import Version
-except ImportError:
-    print("null"); sys.exit()
+from pip._vendor.packaging.requirements import Requirement
+from pip._vendor.packaging.utils import canonicalize_name
+from pip._vendor.packaging.version import Version
 pythons = ["3.0", "3.8", "3.9", "3.10", "3.13", "4.0"]
 systems = [("posix", "linux", "Linux", "x86_64"), ("posix", "darwin", "Darwin", "arm64"),
            ("nt", "win32", "Windows", "AMD64"), ("posix", "linux", "Linux", "aarch64")]
@@ -147,15 +210,23 @@ fn read_by_uv(folder: &Path, requirements: &str) -> Result<DocumentMut, String> 
     let mut uv = uv();
     uv.args(["add", "--frozen", "--offline", "--no-cache", "--no-config", "-r", "list.txt"]);
     uv.current_dir(folder).env("UV_PYTHON_DOWNLOADS", "never");
-    let output = uv.output().unwrap_or_else(|error| {
-        panic!("uv cannot be started ({error}). `./scripts/test test` installs it; to run this test alone, call `./scripts/setup uv` and `source scripts/tools.sh`.")
-    });
+    let output = uv.output().unwrap_or_else(|error| panic!("uv cannot be started ({error}). {MISSING}"));
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     // It warns about a condition that it leaves out.
     if !output.status.success() || told.contains("warning") {
         return Err(told);
     }
     Ok(fs::read_to_string(project).unwrap().parse().unwrap())
+}
+
+/// Whether `uv` refuses a text, warns about it, or takes anything but one package of an index from it.
+fn uv_reads_something_else(folder: &Path, text: &str) -> bool {
+    match read_by_uv(folder, text) {
+        Ok(read) => {
+            read.as_table().len() > 1 || read["project"]["dependencies"].as_array().unwrap().len() != 1
+        }
+        Err(_) => true,
+    }
 }
 
 // Finding C1.
@@ -173,15 +244,7 @@ fn uv_reads_what_was_meant_and_nothing_else() {
         let meant = text.split(" --hash").next().unwrap().replace("os.name", "os_name");
         pairs.push([meant, read.get(0).unwrap().as_str().unwrap().to_owned()]);
     }
-    let mut python = Command::new("python3");
-    let python = python.args(["-c", MEANING]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let Ok(mut python) = python else { return };
-    python.stdin.take().unwrap().write_all(&serde_json::to_vec(&pairs).unwrap()).unwrap();
-    let output = python.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let Some(meanings) = serde_json::from_slice::<Option<Vec<[Value; 2]>>>(&output.stdout).unwrap() else {
-        return;
-    };
+    let meanings: Vec<[Value; 2]> = serde_json::from_value(python(MEANING, &pairs)).unwrap();
     assert_eq!(meanings.len(), pairs.len());
     for ([meant, read], pair) in meanings.iter().zip(&pairs) {
         assert_eq!(meant, read, "{pair:?}");
@@ -216,12 +279,7 @@ fn uv_looks_for_what_was_meant_and_nothing_else() {
 #[test]
 fn uv_reads_something_else_from_what_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let changes = |text: &str| match read_by_uv(folder.path(), text) {
-        Ok(read) => {
-            read.as_table().len() > 1 || read["project"]["dependencies"].as_array().unwrap().len() != 1
-        }
-        Err(_) => true,
-    };
+    let changes = |text: &str| uv_reads_something_else(folder.path(), text);
     for text in ["a\nb", "-r other.txt", "a==1 ${HOME}", "a==1\u{2028}--no-index"] {
         assert!(Requirement::parse(text).is_err() && changes(text), "{text:?}");
     }
