@@ -423,6 +423,63 @@ fn keys(home: &Path) -> Vec<String> {
     keys.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
+/// A home that is reached over a link is backed up like any other, the databases of built-in extensions included.
+#[test]
+fn a_home_that_is_a_link_is_backed_up_whole() {
+    let scene = home();
+    scene.policy("profile: full-auto\n");
+    scene.run(&["call", "kv_set", r#"{ "key": "kept", "value": "x" }"#]).ok();
+    let links = scene.root().join("links");
+    fs::create_dir(&links).unwrap();
+    std::os::unix::fs::symlink(scene.home(), links.join("home")).unwrap();
+    std::os::unix::fs::symlink(scene.root(), links.join("root")).unwrap();
+    for (number, linked) in [links.join("home"), links.join("root/home")].iter().enumerate() {
+        let archive = scene.root().join(format!("backup-{number}.tar.zst"));
+        finish(scene.command_at(linked, &["backup", archive.to_str().unwrap()]).spawn().unwrap()).ok();
+        assert!(members(&archive).contains(&"data/kv/kv.db".to_owned()), "{linked:?}");
+        let restored = scene.root().join(format!("restored-{number}"));
+        finish(scene.command_at(&restored, &["restore", archive.to_str().unwrap()]).spawn().unwrap()).ok();
+        assert!(keys(&restored).contains(&"kept".to_owned()), "{linked:?}");
+    }
+}
+
+/// SQLite opens no file that somebody else's code has made, whatever the folder of that code is called.
+#[test]
+fn only_databases_of_built_in_extensions_are_opened_by_a_backup() {
+    let scene = home();
+    scene.policy("profile: full-auto\n");
+    scene.run(&["call", "kv_set", r#"{ "key": "kept", "value": "x" }"#]).ok();
+    // An extension whose folder has another name than its id, an MCP server, one that was removed, and a built-in one's folder.
+    let folder = scene.home().join("extensions/my-notes");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("manifest.yaml"), "id: notes\nname: Notes\nagent: {}\n").unwrap();
+    for name in ["notes/notes.db", "mcp-server/memory.db", "removed/x.db", "kv/other.db"] {
+        let path = scene.home().join("data").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, b"SQLite format 3\0 and nothing that is one").unwrap();
+        fs::write(path.with_extension("db-wal"), b"text").unwrap();
+    }
+    let archive = scene.root().join("backup.tar.zst");
+    scene.run(&["backup", archive.to_str().unwrap()]).ok();
+    let copied = members(&archive);
+    for name in ["notes/notes.db", "mcp-server/memory.db", "removed/x.db", "kv/other.db"] {
+        for name in [format!("data/{name}"), format!("data/{name}-wal")] {
+            assert!(copied.contains(&name), "{name} is copied as a file: {copied:?}");
+        }
+    }
+    assert!(copied.contains(&"data/kv/kv.db".to_owned()), "{copied:?}");
+
+    // A database that is a link now is not followed, and is named.
+    let (database, elsewhere) = (scene.home().join("data/kv/kv.db"), scene.outside().join("secret.db"));
+    fs::rename(&database, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &database).unwrap();
+    let archive = scene.root().join("without.tar.zst");
+    let made = scene.run(&["backup", archive.to_str().unwrap()]);
+    assert_eq!(made.code, Some(1), "{made:#?}");
+    assert!(made.err.contains("warning[HF-2014]: data/kv/kv.db was not copied: it is a link"), "{made:#?}");
+    assert!(!members(&archive).contains(&"data/kv/kv.db".to_owned()));
+}
+
 // Finding D11: the database of a built-in extension is written while it is copied.
 #[test]
 fn a_backup_beside_an_owner_that_writes_has_everything_that_was_answered() {

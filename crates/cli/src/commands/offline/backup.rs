@@ -33,6 +33,9 @@ use crate::output::{Output, tell};
 const DATABASE: &str = "holdfast.db";
 /// What can be made again from the database or from the network, and is not copied.
 const CACHES: &[&str] = &["generations", "environments"];
+/// The databases of built-in extensions, which may be written meanwhile. Only these are opened: every other file in `data/` may be what
+/// the code of an installed extension, an MCP server or a removed extension has made.
+const BUILT_IN_DATABASES: &[&str] = &["data/kv/kv.db"];
 /// How a zstd frame begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// How a database of SQLite begins.
@@ -57,8 +60,10 @@ pub(crate) fn backup(output: &Output, home: &Home, file: &Path) -> Result<Exit, 
     let Contents { files, databases, mut skipped } =
         contents(home, draft.identity().map_err(failed)?).map_err(failed)?;
     let (mut copied, mut shortened) = (0u64, Vec::new());
+    // SQLite refuses every link on the way to these databases, and the home itself may be reached over one.
+    let folder = home.canonical();
     for name in databases {
-        let copy = || copy_to(&target, |copy| copy_database(&home.root().join(&name), copy));
+        let copy = || copy_to(&target, |copy| copy_database(&folder.join(&name), copy));
         let done = copy().map_err(io::Error::other).map_or_else(
             |error| Ok(Copied::Unreadable(error)),
             |file| archive.append(&file, || file.metadata(), &name).map_err(failed),
@@ -170,6 +175,10 @@ fn contents(home: &Home, written: Identity) -> io::Result<Contents> {
                 Ok(metadata) if metadata.is_file() && identity(&metadata) != written => {
                     found.files.push(name);
                 }
+                Ok(metadata) if metadata.is_symlink() && is_built_in_database(home, &name) => {
+                    let error = io::Error::other("it is a link, and databases are not reached over links");
+                    found.skipped.push(Skipped { name, error });
+                }
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => found.skipped.push(Skipped { name, error }),
@@ -177,22 +186,19 @@ fn contents(home: &Home, written: Identity) -> io::Result<Contents> {
         }
     }
     found.files.sort();
-    let is_database = |name: &PathBuf| is_of_built_in(home, name) && begins_as_database(&root.join(name));
+    let is_database =
+        |name: &PathBuf| is_built_in_database(home, name) && begins_as_database(&root.join(name));
     found.databases = found.files.extract_if(.., |name| is_database(name)).collect();
     let is_beside = |name: &Path| found.databases.iter().any(|database| is_side_file(name, database));
     found.files.retain(|name| !is_beside(name));
     Ok(found)
 }
 
-/// Whether a file is in the folder of an extension that the user has not installed, so that no foreign code writes it.
-fn is_of_built_in(home: &Home, name: &Path) -> bool {
-    let mut parts =
-        name.strip_prefix("data").into_iter().flat_map(Path::iter).filter_map(|part| part.to_str());
-    let Some(id) = parts.next() else { return false };
-    let file = |kind: &str| home.extensions().join(kind).join(format!("{id}.py"));
-    ![home.extensions().join(id), file("tools"), file("channels")]
-        .iter()
-        .any(|path| path.symlink_metadata().is_ok())
+/// Whether this is the database of a built-in extension, and no extension of the user's takes that one's place.
+fn is_built_in_database(home: &Home, name: &Path) -> bool {
+    let is_known = BUILT_IN_DATABASES.iter().any(|database| name == Path::new(database));
+    let id = name.strip_prefix("data").ok().and_then(|rest| rest.iter().next());
+    is_known && id.is_some_and(|id| home.extensions().join(id).symlink_metadata().is_err())
 }
 
 fn begins_as_database(path: &Path) -> bool {
