@@ -16,6 +16,7 @@ mod host_calls;
 #[path = "reference/roles.rs"]
 mod roles;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -335,6 +336,24 @@ fn help(text: &mut String, command: &mut clap::Command, before: &str) {
 #[test]
 fn host_calls() {
     check("host-calls.md", &host_calls::page());
+}
+
+#[test]
+fn the_documentation_lists_every_protected_name() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/builtin-tools.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, list) = page.split_once("The names, in any case:").unwrap();
+    let (list, _) = list.split_once("- Files in a folder").unwrap();
+    let listed: BTreeSet<&str> = list.split('`').skip(1).step_by(2).collect();
+    assert_eq!(listed, holdfast_lane_native::PROTECTED_NAMES.iter().copied().collect());
+}
+
+// Finding H6: what an extension holds without a grant is written where its user looks for it.
+#[test]
+fn the_security_page_lists_what_each_lane_holds_without_a_grant() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../SECURITY.md");
+    let (page, table) = (std::fs::read_to_string(page).unwrap(), host_calls::default_grants());
+    assert!(page.contains(&format!("\n\n{table}\n")), "SECURITY.md does not have this table:\n\n{table}");
 }
 
 #[test]

@@ -9,6 +9,8 @@ use holdfast_authoring::wit::{self, ComponentKind};
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{Capability, GrantRule, HostCallKind, Redaction};
+use holdfast_contract::manifest::{LaneKind, Profile};
+use holdfast_policy::HeldInterfaces;
 
 /// Functions of `wit/host.wit` that the lane serves itself, without a host call.
 const SERVED_BY_THE_LANE: &[&str] = &["log.log", "config.get", "config.all", "session.current"];
@@ -119,6 +121,34 @@ fn needs(rule: TopicRule) -> String {
         TopicRule::Channel => "the `channel` role; a channel publishes for itself".to_owned(),
         TopicRule::Program | TopicRule::TooWide => "no extension".to_owned(),
     }
+}
+
+/// The table of SECURITY.md: what an extension of each lane holds although nobody granted it, beside what every extension holds.
+pub fn default_grants() -> String {
+    let lanes = [
+        LaneKind::Wasm,
+        LaneKind::Declarative,
+        LaneKind::Mcp,
+        LaneKind::Process,
+        LaneKind::Python,
+        LaneKind::Plugin,
+        LaneKind::Native,
+    ];
+    let held = |lane: LaneKind, profile: Profile| {
+        let names = HeldInterfaces::new(lane.as_str(), profile, Vec::new()).by_default();
+        names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>()
+    };
+    let mut text = String::from("| lane | under `safe` | and under the other profiles |\n|---|---|---|\n");
+    for lane in lanes {
+        let safe = held(lane, Profile::Safe);
+        let mut others = Profile::ALL.iter().skip(1).map(|profile| held(lane, *profile));
+        let first = others.next().unwrap();
+        assert!(others.all(|other| other == first), "{lane}: the profiles but `safe` differ");
+        assert!(safe.iter().all(|name| first.contains(name)), "{lane}: `safe` gives more");
+        let more: Vec<String> = first.into_iter().filter(|name| !safe.contains(name)).collect();
+        writeln!(text, "| {lane} | {} | {} |", safe.join(", "), more.join(", ")).unwrap();
+    }
+    text
 }
 
 /// The functions of `wit/host.wit`, as `interface.function`.

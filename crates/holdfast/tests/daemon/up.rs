@@ -15,8 +15,13 @@ struct Up<'a> {
 
 impl<'a> Up<'a> {
     fn begin(scene: &'a Scene) -> Self {
+        Self::telling(scene, Stdio::null())
+    }
+
+    /// The same, with what it says.
+    fn telling(scene: &'a Scene, said: Stdio) -> Self {
         let mut command = scene.command(&["up"]);
-        let supervisor = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let supervisor = command.stdout(Stdio::null()).stderr(said).spawn().unwrap();
         Self { scene, supervisor: Some(supervisor) }
     }
 
@@ -146,6 +151,31 @@ fn what_dies_is_started_again_and_so_is_what_asks_for_it() {
     assert!(Command::new("kill").arg(supervisor.to_string()).status().unwrap().success());
     assert_eq!(up.ended(), Some(0));
     assert!(third > 0);
+    scene.verifies();
+}
+
+// Finding H6: Python holds the interface `system` by default, and an extension may ask for a restart all the time.
+#[test]
+fn an_extension_that_asks_for_restarts_all_the_time_is_held_back() {
+    let scene = Scene::new();
+    let folder = scene.home().join("extensions/eager");
+    fs::create_dir_all(&folder).unwrap();
+    let manifest = "id: eager\nname: Eager\nversion: 1.0.0\nentrypoint: main:It\n";
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    let code = "import asyncio\nclass It:\n    async def initialize(self, context):\n        self.context = context\n    async def run_background(self):\n        while True:\n            self.context.request_restart()\n            await asyncio.sleep(0.2)\n";
+    fs::write(folder.join("main.py"), code).unwrap();
+    let said = scene.root().join("said.txt");
+    let up = Up::telling(&scene, fs::File::create(&said).unwrap().into());
+    let is_held_back = || fs::read_to_string(&said).unwrap().contains("the restart is delayed by");
+    until("a restart is delayed", is_held_back);
+    // The first start and three restarts.
+    let starts = scene.run(&["log", "export", "system"]).ok().out;
+    let starts = starts.lines().filter(|line| line.contains("\"system.started\"")).count();
+    assert_eq!(starts, 4, "{}", fs::read_to_string(&said).unwrap());
+    // It serves meanwhile, and a stop is not delayed.
+    assert!(scene.run(&["run", "/kv_get key=a"]).ok().out.contains("kv_get"));
+    assert!(scene.run(&["down"]).ok().out.contains("has stopped"));
+    assert_eq!(up.ended(), Some(0));
     scene.verifies();
 }
 

@@ -15,6 +15,7 @@ use holdfast_rpc::{NoParams, SystemMethod, connect};
 use holdfast_runtime::ShutdownRequest;
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::link::{ClientOrigin, EmbeddedOwner, Link, OwnerConnection};
@@ -29,6 +30,14 @@ const MAX_CRASHES: usize = 5;
 const CRASH_WINDOW: Duration = Duration::from_secs(120);
 /// The longest pause before the owner is started again.
 const MAX_PAUSE: Millis = Millis(4_000);
+/// So many restarts within the window that are asked for happen at once. The next one waits until the process has been up for a delay
+/// that doubles with each, so that no extension keeps the home from working.
+const FREE_RESTARTS: u32 = 3;
+const RESTART_WINDOW: Duration = Duration::from_secs(3_600);
+const FIRST_RESTART_DELAY: Millis = Millis(30_000);
+const MAX_RESTART_DELAY: Millis = Millis(900_000);
+/// Tells the child how often it was restarted within the window because it was asked for.
+const RESTARTS_VARIABLE: &str = "HOLDFAST_RESTARTS";
 /// How long a child may take to stop in order.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a process that owned the home may take to end after it was killed.
@@ -64,10 +73,11 @@ impl From<ExitStatus> for ChildExit {
 /// Keeps a home up until it is told to stop.
 pub(crate) async fn supervise(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-    let mut deaths: Vec<Instant> = Vec::new();
+    let (mut deaths, mut restarts): (Vec<Instant>, Vec<Instant>) = (Vec::new(), Vec::new());
     loop {
         drop(std::fs::remove_file(plan.home.restart_flag()));
-        let mut child = begin(plan)?;
+        restarts.retain(|at| at.elapsed() < RESTART_WINDOW);
+        let mut child = begin(plan, restarts.len())?;
         let left = tokio::select! {
             status = child.wait() => ChildExit::from(status.map_err(lost)?),
             _ = terminate.recv() => stop(&mut child).await?,
@@ -76,7 +86,10 @@ pub(crate) async fn supervise(output: &Output, plan: &ApplicationConfig) -> Resu
         match left {
             ChildExit::Done => return Ok(Exit::Done),
             ChildExit::Refused => return Ok(Exit::Failed),
-            ChildExit::Again => say(output, "starting again"),
+            ChildExit::Again => {
+                restarts.push(Instant::now());
+                say(output, "starting again");
+            }
             ChildExit::Died(how) => {
                 deaths.push(Instant::now());
                 deaths.retain(|at| at.elapsed() < CRASH_WINDOW);
@@ -118,8 +131,8 @@ fn say(output: &Output, text: &str) {
     }
 }
 
-/// Starts the owner of the home as a child.
-fn begin(plan: &ApplicationConfig) -> Result<Child, Problem> {
+/// Starts the owner of the home as a child, which was restarted so often.
+fn begin(plan: &ApplicationConfig, restarts: usize) -> Result<Child, Problem> {
     let failed = |error| Problem::new(Code::Internal, format!("the owner cannot be started: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
     let mut command = Command::new(program);
@@ -133,6 +146,7 @@ fn begin(plan: &ApplicationConfig) -> Result<Child, Problem> {
         None => {}
     }
     command.args(["up", "--unsupervised"]).env("HOLDFAST_SUPERVISOR", std::process::id().to_string());
+    command.env(RESTARTS_VARIABLE, restarts.to_string());
     command.stdin(Stdio::null()).kill_on_drop(true).process_group(0).spawn().map_err(failed)
 }
 
@@ -157,6 +171,8 @@ async fn stop(child: &mut Child) -> Result<ChildExit, Problem> {
 pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem> {
     let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
     let supervisor = std::env::var("HOLDFAST_SUPERVISOR").ok().and_then(|pid| pid.parse::<i32>().ok());
+    let restarts = std::env::var(RESTARTS_VARIABLE).ok().and_then(|restarts| restarts.parse().ok());
+    let may_restart = Instant::now() + restart_delay(restarts.unwrap_or_default());
     let own = owner(plan).await?;
     let every = Millis(u64::from(own.application.settings.health.every_seconds) * 1_000);
     own.application.runtime.watch_health(every);
@@ -169,11 +185,7 @@ pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exi
         _ = interrupt.recv() => ("interrupted".to_owned(), false),
         () = orphaned(supervisor) => ("the supervisor is gone".to_owned(), false),
         () = appears(&flag) => ("the restart flag was set".to_owned(), true),
-        wanted = wanted.wait_for(|wanted| *wanted != ShutdownRequest::GoOn) => match wanted.as_deref() {
-            Ok(ShutdownRequest::Restart(reason)) => (reason.clone(), true),
-            Ok(ShutdownRequest::Stop(reason)) => (reason.clone(), false),
-            Ok(ShutdownRequest::GoOn) | Err(_) => ("the control channel is closed".to_owned(), false),
-        },
+        requested = requested(output, &mut wanted, may_restart) => requested,
     };
     say(output, &format!("stopping: {reason}"));
     own.end_now(&reason).await?;
@@ -181,6 +193,42 @@ pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exi
         say(output, "it is not restarted: `holdfast up` without --unsupervised restarts it");
     }
     Ok(if again { Exit::Again } else { Exit::Done })
+}
+
+/// How long a process must have been up before it is restarted, after so many restarts within the window.
+fn restart_delay(restarts: u32) -> Duration {
+    match restarts.checked_sub(FREE_RESTARTS) {
+        None => Duration::ZERO,
+        Some(earlier) => Duration::from_millis(FIRST_RESTART_DELAY.backoff(earlier, MAX_RESTART_DELAY).0),
+    }
+}
+
+/// Waits until the process is to stop: why, and whether it is to be started again. A restart waits until it may happen, a stop never does.
+async fn requested(
+    output: &Output,
+    wanted: &mut watch::Receiver<ShutdownRequest>,
+    may_restart: Instant,
+) -> (String, bool) {
+    let closed = || ("the control channel is closed".to_owned(), false);
+    let first = wanted.wait_for(|wanted| *wanted != ShutdownRequest::GoOn).await;
+    let reason = match first.as_deref() {
+        Ok(ShutdownRequest::Restart(reason)) => reason.clone(),
+        Ok(ShutdownRequest::Stop(reason)) => return (reason.clone(), false),
+        Ok(ShutdownRequest::GoOn) | Err(_) => return closed(),
+    };
+    drop(first);
+    let left = may_restart.saturating_duration_since(Instant::now());
+    if !left.is_zero() {
+        let seconds = left.as_secs() + 1;
+        say(output, &format!("the restart is delayed by {seconds} s, because there were many: {reason}"));
+    }
+    tokio::select! {
+        () = sleep(left) => (reason, true),
+        stop = wanted.wait_for(|wanted| matches!(wanted, ShutdownRequest::Stop(_))) => match stop.as_deref() {
+            Ok(ShutdownRequest::Stop(reason)) => (reason.clone(), false),
+            _ => closed(),
+        },
+    }
 }
 
 /// Owns the home. A process that has just been killed, and still has it for a moment, is waited for.
