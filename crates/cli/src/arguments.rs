@@ -406,7 +406,7 @@ pub(crate) enum ChangeSession {
         /// Why; kept in the tombstones
         #[arg(long, default_value = "deleted by the user")]
         reason: String,
-        /// Do not ask first
+        /// Do not ask; needed without a terminal
         #[arg(long, short = 'y')]
         yes: bool,
     },

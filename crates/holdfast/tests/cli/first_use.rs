@@ -115,10 +115,14 @@ fn an_erased_session_says_so_and_is_listed_no_more() {
     let listed = |arguments: &[&str]| scene.run(arguments).ok().lines().len();
     assert_eq!(listed(&["session", "list", "--json"]), 1);
     let mut terminal = in_terminal(&scene, &["session", "delete", "talk"]);
-    terminal.until("Erase the content of talk permanently? (y erases it) ");
+    terminal.until("Erase the content of talk permanently? [y/N] ");
     terminal.types("\r");
     terminal.until("nothing was erased");
     terminal.ends_with(1);
+    assert_eq!(listed(&["session", "list", "--json"]), 1);
+    // Nobody can be asked here, and what is piped in is no answer.
+    let refused = scene.run_with(&["session", "delete", "talk"], b"y\n").fails(2, "HF-9001");
+    assert!(refused.err.contains("Say so with `--yes`"), "{refused:#?}");
     assert_eq!(listed(&["session", "list", "--json"]), 1);
     scene.run(&["session", "delete", "talk", "--yes"]).ok();
     assert_eq!(

@@ -72,7 +72,7 @@ fn a_command_prints_the_same_beside_an_owner_and_alone() {
         &["policy", "explain", "kv_set", "--json"],
         &["policy", "explain", "kv", "kv_get"],
         &["model", "list"],
-        &["session", "delete", "two"],
+        &["session", "delete", "two", "--yes"],
         &["log", "gc", "--keep-frames", "5"],
         &["log", "verify"],
     ];
@@ -433,8 +433,8 @@ fn forked_renamed_deleted_and_brought_back() {
     scene.run(&["backup", archive.to_str().unwrap()]).fails(2, "HF-2001");
 
     // Deleted is gone: no byte of it is left, and the log still proves itself.
-    scene.run(&["session", "delete", "one"]).ok();
-    scene.run(&["session", "delete", &fork]).ok();
+    scene.run(&["session", "delete", "one", "--yes"]).ok();
+    scene.run(&["session", "delete", &fork, "--yes"]).ok();
     owner.end();
     for (path, content) in tree(&scene.home()) {
         assert!(!contains(&content, "swordfish"), "it is still in {}", path.display());

@@ -69,11 +69,11 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
 "#;
 
-fn attacks() -> String {
+pub fn attacks() -> String {
     ATTACKS.iter().map(|(_, attack)| *attack).collect::<Vec<_>>().join("|")
 }
 
-fn install(scene: &Scene, id: &str, manifest: &str, program: &str) {
+pub fn install(scene: &Scene, id: &str, manifest: &str, program: &str) {
     let folder = scene.home().join("extensions").join(id);
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("attacks.json"), quoted(&attacks())).unwrap();
@@ -81,7 +81,7 @@ fn install(scene: &Scene, id: &str, manifest: &str, program: &str) {
     fs::write(folder.join("main.py"), program).unwrap();
 }
 
-fn hostile() -> Scene {
+pub fn hostile() -> Scene {
     let scene = Scene::with_home(HOME);
     let said = yaml(&yaml_attacks());
     // A name is one word.
@@ -330,11 +330,11 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("completions", "prints what was built in"),
     ("demo", "prints what was built in"),
     ("docs", "prints what was built in"),
-    ("ext dev", "does not end; it prints what `ext check` and `ext test` print"),
+    ("ext dev", "does not end; `endless.rs` shows it"),
     ("rpc", "prints JSON for a program"),
     ("schema", "prints what was built in"),
     ("secret set", "refuses a name before it prints one, see `secrets.rs`"),
-    ("up", "does not end; `ext doctor` and `status` print its problems"),
+    ("up", "does not end; `endless.rs` shows it"),
 ];
 
 /// The commands that can be typed, each with the words before it.

@@ -11,6 +11,8 @@ mod attacks;
 #[cfg(target_os = "linux")]
 mod bombs;
 #[cfg(target_os = "linux")]
+mod endless;
+#[cfg(target_os = "linux")]
 mod granted_trees;
 #[cfg(target_os = "linux")]
 mod hostile_home;

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::ChangeSession;
 use crate::client::link::Link;
-use crate::client::questions::ask_line;
-use crate::client::turn::attended;
+use crate::client::typed::confirmed;
 use crate::exit::Exit;
 use crate::output::Output;
 
@@ -21,7 +20,7 @@ pub(crate) async fn session(output: &Output, link: &Link, command: ChangeSession
             say(output, json!({ "session": id, "name": name }), &format!("{id} is now called {}", name))
         }
         ChangeSession::Delete { id, reason, yes } => {
-            if !yes && attended() && !confirmed(&id) {
+            if !confirmed(yes, &format!("Erase the content of {id} permanently?"))? {
                 say(output, json!({ "session": id, "erased": 0 }), "nothing was erased")?;
                 return Ok(Exit::Failed);
             }
@@ -39,12 +38,6 @@ pub(crate) async fn session(output: &Output, link: &Link, command: ChangeSession
             say(output, answer, &format!("{new} goes on from {id}: holdfast chat --session {new}"))
         }
     }
-}
-
-/// Whether the person at the terminal wants that.
-fn confirmed(id: &str) -> bool {
-    let prompt = format!("Erase the content of {id} permanently? (y erases it)");
-    ask_line(&prompt).is_some_and(|typed| matches!(typed.trim(), "y" | "yes"))
 }
 
 fn say(output: &Output, document: Value, text: &str) -> Result<Exit, Problem> {
