@@ -556,6 +556,10 @@ async fn load(
         Reply::Descriptors(mut descriptors) => {
             inner.set_agents(&mut descriptors);
             inner.find_required_secrets(extension, &mut descriptors).await;
+            let channels = descriptors.iter().filter(|descriptor| descriptor.kind.as_str() == "channel");
+            for channel in channels {
+                inner.channel_loaded(channel.id.as_str().into()).await;
+            }
             Ok(LifecycleOutcome::Loaded { descriptors, lives, alone })
         }
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
