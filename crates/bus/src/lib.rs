@@ -33,4 +33,4 @@ pub use status::{BusSnapshot, SubscriberStatus};
 pub use stored::dead_letters::DeadLetter;
 pub use stored::history::{DeliveryProgress, EventHistory, TopicStatus};
 pub use stored::retention::CollectedEvents;
-pub use subscription::{EventHandler, Overflow, RetryBackoff, Subscription};
+pub use subscription::{EventFilter, EventHandler, Overflow, RetryBackoff, Subscription};

@@ -160,7 +160,7 @@ fn check_backlog(state: &mut Queues, events: &[ReadyEvent], reserved: &Reserved<
         if event.name.is_some_and(|name| reserved.known(name).is_some()) {
             continue;
         }
-        for index in state.targets(&event.published.topic).iter().copied() {
+        for index in state.recipients(&event.published) {
             let place = coming.iter().position(|(known, _)| *known == index).unwrap_or_else(|| {
                 coming.push((index, 0));
                 coming.len() - 1

@@ -233,8 +233,18 @@ impl Queues {
         self.trouble.clone().map_or(Ok(()), Err)
     }
 
+    /// The indexes of the subscribers that want an event.
+    pub(crate) fn recipients(&mut self, event: &EventPublished) -> Vec<usize> {
+        let targets = self.targets(&event.topic);
+        let takes = |index: &usize| {
+            let terms = self.subscribers.get(*index).and_then(|subscriber| subscriber.terms.as_ref());
+            terms.is_some_and(|terms| terms.takes(event))
+        };
+        targets.iter().copied().filter(takes).collect()
+    }
+
     /// The indexes of the subscribers of a topic.
-    pub(crate) fn targets(&mut self, topic: &Topic) -> Arc<[usize]> {
+    fn targets(&mut self, topic: &Topic) -> Arc<[usize]> {
         if let Some(targets) = self.targets.get(topic) {
             return Arc::clone(targets);
         }
@@ -258,7 +268,7 @@ impl Queues {
     /// Gives an event its sequence number and each of its subscribers a row. Where no event is before it, its delivery starts too.
     pub(crate) fn add_event(&mut self, new: ReadyEvent, now: Millis, hand: &mut WriteBatch) -> EventId {
         let ReadyEvent { published, body, source, partition, line, name } = new;
-        let targets = self.targets(&published.topic);
+        let targets = self.recipients(&published);
         let id = EventId::new(partition, self.take_place(partition));
         let frame = Prepared { seq: id.seq(), at: now, source: source.clone(), cause: None, body };
         let (_, frames, changes) = hand.part(partition);
@@ -269,7 +279,7 @@ impl Queues {
         }
         let event = Arc::new(BusEvent::new(id, now, source, published));
         let open = self.standing == BusState::Open;
-        for index in targets.iter().copied() {
+        for index in targets {
             let Some(subscriber) = self.subscribers.get_mut(index) else { continue };
             let overflow = subscriber.overflows();
             let announces = overflow.is_some() && !subscriber.overflowing;

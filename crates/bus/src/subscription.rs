@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdfast_contract::ids::{Millis, Topic};
 use holdfast_contract::problem::{Code, Fault, Problem};
+use holdfast_contract::system_frames::EventPublished;
 use holdfast_contract::wire::Later;
 
 use crate::event::Delivery;
@@ -38,6 +39,9 @@ pub enum Overflow {
     DeadLetter,
 }
 
+/// Which events of its topics a subscriber wants.
+pub type EventFilter = Arc<dyn Fn(&EventPublished) -> bool + Send + Sync>;
+
 /// One subscriber under a permanent name: after a restart it gets its unfinished events.
 #[derive(Clone)]
 pub struct Subscription {
@@ -45,6 +49,8 @@ pub struct Subscription {
     pub name: Arc<str>,
     /// The topics it wants.
     pub patterns: Vec<Pattern>,
+    /// Which events of these topics it wants; all if there is none. It is asked when an event is published, and not again.
+    pub filter: Option<EventFilter>,
     /// The number of attempts before an event is a dead letter.
     pub max_attempts: u32,
     /// The backoff after a failure.
@@ -77,6 +83,7 @@ impl Subscription {
         Ok(Self {
             name: name.into(),
             patterns,
+            filter: None,
             max_attempts: 5,
             backoff: RetryBackoff::default(),
             deadline: Millis(60_000),
@@ -95,6 +102,11 @@ impl Subscription {
 
     pub(crate) fn wants(&self, topic: &Topic) -> bool {
         self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+
+    /// Whether it wants this event, whose topic it wants.
+    pub(crate) fn takes(&self, event: &EventPublished) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter(event))
     }
 }
 

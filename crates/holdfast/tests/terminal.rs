@@ -98,6 +98,7 @@ fn chat_approve_edit_deny_and_cancel() {
     chat.until(ASKED);
     assert_eq!(place.written("one.txt"), None, "nothing happens before the answer");
     chat.types("y");
+    chat.until("file_write one.txt: 5 bytes … ok");
     chat.until("The first is written.");
     assert_eq!(place.written("one.txt").as_deref(), Some("first"));
 
@@ -156,6 +157,49 @@ fn an_approval_is_answered_in_a_second_process() {
     second.ends_with(0);
     let (code, told) = place.run(&["replay", &session]);
     assert_eq!(code, 0, "{told}");
+}
+
+/// The last chat is continued, and not what else was said in the home since.
+#[test]
+fn the_last_chat_is_continued() {
+    let place = Place::new("- says: Good morning.\n- says: Still here.\n- says: And again.\n");
+    let mut none = place.chat(&["-c"]);
+    none.until("there is no chat to go on with");
+    none.until("begins one");
+    let mut first = place.scripted(&[]);
+    first.until("session ");
+    let session = first.until(" ·").trim().to_owned();
+    first.says("hello");
+    first.until("Good morning.");
+    first.says("/quit");
+    first.ends_with(0);
+    let (code, told) = place.run(&["run", "something else"]);
+    assert_eq!(code, 0, "{told}");
+    for (option, answer) in [("-c", "Still here."), ("--continue", "And again.")] {
+        let mut next = place.chat(&[option]);
+        next.until("session ");
+        assert_eq!(next.until(" ·").trim(), session, "{option}");
+        next.says("are you there?");
+        next.until(answer);
+        next.says("/quit");
+        next.ends_with(0);
+    }
+}
+
+/// Finding B8: the first answer of a fresh home was shown twice, as if it had been changed.
+#[test]
+fn the_first_answer_of_a_fresh_home_is_shown_once() {
+    for _ in 0..3 {
+        let place = Place::new("- says: Good morning.\n");
+        let mut chat = place.scripted(&[]);
+        chat.says("hello");
+        let before = chat.until("Good morning.");
+        chat.says("/quit");
+        let after = chat.until("holdfast chat");
+        chat.ends_with(0);
+        let seen = before + &after;
+        assert!(!seen.contains("was changed") && !seen.contains("Good morning."), "{seen}");
+    }
 }
 
 #[test]

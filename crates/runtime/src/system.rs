@@ -26,5 +26,5 @@ pub(crate) use background::Background;
 pub(crate) use execution_marker::ExecutionMarker;
 pub(crate) use handle::SystemHandle;
 pub(crate) use routine_checks::RoutineChecks;
-pub(crate) use schedule_queue::{MAX_SLEEP, ScheduleQueue};
+pub(crate) use schedule_queue::{ClockReading, MAX_SLEEP, ScheduleQueue};
 pub use schedule_runs::{RunOutcome, ScheduleRun, ScheduleView};

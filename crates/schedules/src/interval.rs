@@ -38,6 +38,11 @@ impl Interval {
         }
     }
 
+    /// Its length.
+    pub(crate) fn step(&self) -> Millis {
+        Millis(self.step)
+    }
+
     pub(crate) fn next_after(&self, moment: Millis) -> Option<Millis> {
         if moment < self.first {
             return Some(self.first);

@@ -22,6 +22,6 @@ impl fmt::Display for RunKey {
 
 impl From<RunKey> for ScheduleDue {
     fn from(RunKey { schedule, due }: RunKey) -> Self {
-        Self { schedule, due, retry: None, passed: None }
+        Self { schedule, due, retry: None, passed: None, corrected: false }
     }
 }

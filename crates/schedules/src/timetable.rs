@@ -15,6 +15,9 @@ use crate::zone::Zone;
 /// Longer texts are a mistake, and are not repeated in messages.
 const MAX_TEXT_BYTES: usize = 200;
 
+/// A clock that is put back by no more than this makes up for a small error. Where it is put back further, it was wrong before.
+const MAX_AHEAD: Millis = Millis(3 * 3_600_000);
+
 /// When something is due.
 #[derive(Clone)]
 pub struct Timetable {
@@ -69,6 +72,17 @@ impl Timetable {
             Rule::Cron(cron) => as_millis(cron.next_after(as_timestamp(moment)?, &self.zone)?),
             Rule::Every(interval) => interval.next_after(moment),
             Rule::Once(due) => Some(*due).filter(|due| *due > moment),
+        }
+    }
+
+    /// How far the last due time may be ahead of the clock. If it is further, the clock was put back, and due times count from it again.
+    /// None for a single moment, which is due once.
+    pub fn max_ahead(&self) -> Option<Millis> {
+        match &self.rule {
+            Rule::Cron(_) => Some(MAX_AHEAD),
+            // It is a span of time and no time of the day: nothing is lost by counting it from another moment.
+            Rule::Every(interval) => Some(interval.step().min(MAX_AHEAD)),
+            Rule::Once(_) => None,
         }
     }
 

@@ -37,6 +37,7 @@ pub(crate) fn tool(trees: Arc<Trees>) -> FileTool<Arguments> {
             text("new", "The text to put in its place."),
             flag("replace_all", "Replace all occurrences.").optional(),
         ]),
+        render: Some(json!({ "summary": "{path}: {replaced} replaced from line {line}" }).into()),
         ..ToolSpec::named("file_edit", "Replaces an exact text in a file in the workspace.")
     };
     FileTool { spec, trees, work: edit }

@@ -28,6 +28,7 @@ pub(crate) fn tool(trees: Arc<Trees>) -> FileTool<Arguments> {
             text("text", "The whole content."),
             flag("overwrite", "Replace a file that is already there.").optional(),
         ]),
+        render: Some(json!({ "summary": "{path}: {bytes} bytes" }).into()),
         ..ToolSpec::named("file_write", "Writes a whole file in the workspace.")
     };
     FileTool { spec, trees, work: write }

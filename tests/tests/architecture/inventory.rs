@@ -1,8 +1,10 @@
 //! That what is documented is read: every setting, policy key, grant, manifest field, frame kind and host call has a reader in the product
 //! and is named by a test. What has none must be refused when it is written, and is not in the types that the docs are generated from.
 //!
-//! A reader is found by its text: `.field`, or the field's name in a pattern, in a file other than the one that declares it and the one
-//! that reads the YAML. A name that is common finds a reader too easily; a field that nothing names is found for certain.
+//! The types are found: every struct with a JSON Schema in the folders of a format is one, so that a new one cannot be forgotten. A reader
+//! is found by its text: `.field`, or the field's name in a pattern, in a file other than the one that declares it and the one that reads
+//! the YAML. A name that is common finds a reader too easily; a field that nothing names is found for certain. A test names a field as it
+//! is written: `field:`, `"field"`, `` `field` `` or `.field`.
 
 use crate::tree::File;
 
@@ -14,70 +16,28 @@ pub struct InventoryRow {
     pub test: Option<String>,
 }
 
-/// Where a format is declared, the types that make it up, and the files that only carry it.
+/// A folder in which formats are declared, and the files that only carry their values.
 pub struct FormatSource {
-    pub file: &'static str,
-    pub types: &'static [&'static str],
+    pub folder: &'static str,
     pub carriers: &'static [&'static str],
 }
 
 pub const FORMATS: &[FormatSource] = &[
     FormatSource {
-        file: "crates/home/src/settings.rs",
-        types: &[
-            "Settings",
-            "Models",
-            "ModelSettings",
-            "AgentSettings",
-            "Channels",
-            "LimitSettings",
-            "CallSettings",
-            "BreakerSettings",
-            "HostCallRate",
-            "RetentionSettings",
-            "Health",
-            "ToolSettings",
-            "LogSettings",
-            "SecretSettings",
-            "RemoteSettings",
-            "ServeSettings",
-        ],
+        folder: "crates/home/src/",
         carriers: &["crates/home/src/settings/read.rs", "crates/home/src/settings/write.rs"],
     },
     FormatSource {
-        file: "crates/policy/src/document.rs",
-        types: &["Document"],
-        carriers: &["crates/policy/src/read.rs"],
+        folder: "crates/policy/src/",
+        carriers: &["crates/policy/src/read.rs", "crates/policy/src/read/given.rs"],
     },
     FormatSource {
-        file: "crates/policy/src/caps.rs",
-        types: &["Caps", "Cap"],
-        carriers: &["crates/policy/src/read/given.rs"],
-    },
-    FormatSource {
-        file: "crates/contract/src/manifest/grants.rs",
-        types: &["Grants", "FileGrant", "PolicyHints"],
+        folder: "crates/contract/src/manifest/",
         carriers: &[
             "crates/contract/src/manifest/read.rs",
             "crates/policy/src/read/given.rs",
             "crates/policy/src/grants.rs",
         ],
-    },
-    FormatSource {
-        file: "crates/contract/src/manifest/model.rs",
-        types: &[
-            "Manifest",
-            "AgentSection",
-            "AgentLimits",
-            "SecretNeed",
-            "Events",
-            "ManifestSubscription",
-            "Schedule",
-            "ToolHint",
-            "HookHint",
-            "DescriptorHint",
-        ],
-        carriers: &["crates/contract/src/manifest/read.rs"],
     },
 ];
 
@@ -101,13 +61,43 @@ fn is_product(path: &str) -> bool {
         && !is_test(path)
 }
 
-/// The public fields of a struct in a source text.
-fn fields(text: &str, name: &str) -> Vec<String> {
-    let Some(start) = text.find(&format!("pub struct {name} {{")) else { return Vec::new() };
-    let body = &text[start..];
-    let body = &body[..body.find("\n}").unwrap_or(body.len())];
-    let field = |line: &str| Some(line.trim().strip_prefix("pub ")?.split_once(':')?.0.to_owned());
-    body.lines().skip(1).filter_map(field).collect()
+/// A field of a format: what it is called in the code, and as it is written.
+struct Field {
+    name: String,
+    key: String,
+}
+
+/// The structs of a source text that have a JSON Schema, with their public fields.
+fn formats(text: &str) -> Vec<(String, Vec<Field>)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (place, line) in lines.iter().enumerate() {
+        let Some(name) = line.strip_prefix("pub struct ").and_then(|rest| rest.strip_suffix(" {")) else {
+            continue;
+        };
+        // The attributes and comments before it, up to the end of the item before.
+        let before = lines[..place].iter().rev().take_while(|line| !line.is_empty() && **line != "}");
+        if before.into_iter().any(|line| line.contains("JsonSchema")) {
+            found.push((name.to_owned(), fields(&lines[place + 1..])));
+        }
+    }
+    found
+}
+
+/// The public fields up to the end of a struct.
+fn fields(lines: &[&str]) -> Vec<Field> {
+    let (mut found, mut renamed) = (Vec::new(), None);
+    for line in lines.iter().take_while(|line| **line != "}") {
+        let line = line.trim();
+        if let Some((_, rest)) = line.split_once("rename = \"") {
+            renamed = rest.split('"').next().map(str::to_owned);
+        }
+        if let Some((name, _)) = line.strip_prefix("pub ").and_then(|field| field.split_once(':')) {
+            let key = renamed.take().unwrap_or_else(|| name.to_owned());
+            found.push(Field { name: name.to_owned(), key });
+        }
+    }
+    found
 }
 
 /// The places where a text has a word, with what is before and after it.
@@ -130,26 +120,33 @@ fn reads(text: &str, field: &str) -> bool {
     accesses(text, field) || places(text, field).any(|(before, after)| in_pattern(before, after))
 }
 
+/// Whether a test's text has a key as it is written in a file, in a value or in an access.
+fn names(text: &str, key: &str) -> bool {
+    places(text, key).any(|(before, after)| after.starts_with([':', '"', '`']) || before.ends_with('.'))
+}
+
 /// Every field of every format, with its reader and a test.
 pub fn inventory(files: &[File]) -> Vec<InventoryRow> {
     let mut rows = Vec::new();
     for format in FORMATS {
-        let Some(declared) = files.iter().find(|file| file.path == format.file) else { continue };
-        for name in format.types {
-            for field in fields(&declared.text, name) {
-                let carries = |path: &str| format.carriers.contains(&path);
-                let reads = |it: &&File| match it.path == format.file {
-                    // An accessor or a conversion beside the type.
-                    true => accesses(&it.text, &field),
-                    false => is_product(&it.path) && !carries(&it.path) && reads(&it.text, &field),
-                };
-                let reader = files.iter().find(reads);
-                let test = files.iter().find(|it| is_test(&it.path) && it.text.contains(field.as_str()));
-                rows.push(InventoryRow {
-                    name: format!("{name}.{field}"),
-                    reader: reader.map(|it| it.path.clone()),
-                    test: test.map(|it| it.path.clone()),
-                });
+        let declares = |file: &&File| file.path.starts_with(format.folder) && !is_test(&file.path);
+        for declared in files.iter().filter(declares) {
+            for (name, fields) in formats(&declared.text) {
+                for Field { name: field, key } in fields {
+                    let carries = |path: &str| format.carriers.contains(&path);
+                    let reads = |it: &&File| match it.path == declared.path {
+                        // An accessor or a conversion beside the type.
+                        true => accesses(&it.text, &field),
+                        false => is_product(&it.path) && !carries(&it.path) && reads(&it.text, &field),
+                    };
+                    let reader = files.iter().find(reads);
+                    let test = files.iter().find(|it| is_test(&it.path) && names(&it.text, &key));
+                    rows.push(InventoryRow {
+                        name: format!("{name}.{field}"),
+                        reader: reader.map(|it| it.path.clone()),
+                        test: test.map(|it| it.path.clone()),
+                    });
+                }
             }
         }
     }

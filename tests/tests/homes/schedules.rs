@@ -137,6 +137,43 @@ async fn a_failing_task_is_tried_again_with_growing_waits() {
     assert_eq!(lab.notices(), ["execute_consolidation is done"]);
 }
 
+// Finding D12, for schedules.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_clock_that_is_put_back_stalls_neither_an_attempt_nor_a_schedule() {
+    let chores = Chores { failures: Arc::new(AtomicU32::new(1)) };
+    let lab = Lab::build().shows_notices().extension(memory(chores)).start().await;
+    lab.pass(Millis(5 * HOUR), 1).await;
+    ended(&lab, 1).await;
+    lab.clock.set(-25 * HOUR as i64);
+    lab.pass(Millis(10_000), 1).await;
+    ended(&lab, 2).await;
+    // It is 2:13:30 of the day before, and the night's run of that day is still to come.
+    lab.pass(Millis(HOUR), 1).await;
+    ended(&lab, 3).await;
+    assert_eq!(
+        course(&lab)[4..],
+        [
+            "schedule.due memory/nightly_consolidation",
+            "schedule.fired memory/nightly_consolidation",
+            "schedule.ended memory/nightly_consolidation (the disk is full)",
+            "schedule.due memory/daily_decay: the clock was put back, and it counts from here",
+            "schedule.skipped memory/daily_decay: the clock was put back, and it counts from here",
+            "schedule.due memory/nightly_consolidation: the clock was put back, and it counts from here",
+            "schedule.skipped memory/nightly_consolidation: the clock was put back, and it counts from here",
+            "schedule.due memory/nightly_consolidation #2",
+            "schedule.fired memory/nightly_consolidation",
+            "schedule.ended memory/nightly_consolidation",
+            "schedule.due memory/nightly_consolidation",
+            "schedule.fired memory/nightly_consolidation",
+            "schedule.ended memory/nightly_consolidation",
+        ]
+    );
+    let due = bodies(&lab.frames_of("system"), FrameKind::ScheduleDue);
+    assert_eq!(due.iter().filter(|due| due["corrected"] == json!(true)).count(), 2);
+    lab.until("both notices", |lab| lab.notices().len() == 2).await;
+    assert!(lab.findings().is_empty(), "{:?}", lab.findings());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_night_that_was_slept_through_is_made_up_for_once() {
     let clock = FakeClock::default();

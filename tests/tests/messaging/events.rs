@@ -91,6 +91,33 @@ async fn what_fails_for_good_can_be_looked_at_and_tried_again() {
 }
 
 #[tokio::test]
+async fn verification_notices_that_a_delivery_row_is_gone() {
+    for (failures, state) in [(1, "event.retried list/shop.* after 1"), (5, "event.dead list/shop.* after 5")]
+    {
+        let takes = Takes::failing(failures);
+        let lab = Lab::build().script([]).extension(list(&takes)).start().await;
+        lab.runtime.publish(NewEvent::new("shop.sold", json!({ "n": 1 }))).await.unwrap();
+        let recorded = |lab: &Lab| bus_story(&lab.runtime).contains(&state.to_owned());
+        match failures {
+            // No time passes, so that the second attempt is not made.
+            1 => lab.until(state, recorded).await,
+            _ => later(&lab, state, recorded).await,
+        }
+        assert_eq!(lab.findings(), Vec::new());
+        // What somebody with the file can do.
+        let database = rusqlite::Connection::open(lab.path()).unwrap();
+        let subscriber = "(SELECT id FROM subscribers WHERE name = 'list/shop.*')";
+        let delete = format!("DELETE FROM deliveries WHERE subscriber = {subscriber}");
+        assert_eq!(database.execute(&delete, []).unwrap(), 1);
+        let findings = lab.findings();
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        assert_eq!(findings[0].kind, "delivery_missing");
+        assert!(findings[0].detail.contains("delivered to `list/shop.*` again"), "{findings:?}");
+        lab.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_reload_leaves_no_subscriber_behind() {
     let (old, new) = (Takes::default(), Takes::default());
     let lab = Lab::build().script([]).extension(list(&old)).start().await;

@@ -174,7 +174,12 @@ fn line(runtime: &Runtime, frame: &Frame) -> String {
 
 /// Waits for something. Time passes while nothing is being recorded, so that retries happen and no caller that
 /// is only slow runs out of time.
-pub async fn later(lab: &Lab, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
+pub async fn later(lab: &Lab, what: &str, holds: impl FnMut(&Lab) -> bool) {
+    later_by(lab, Millis(500), what, holds).await;
+}
+
+/// The same with another span that passes at a time.
+pub async fn later_by(lab: &Lab, span: Millis, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
     let recorded = || lab.runtime.store().streams().unwrap().iter().map(|stream| stream.frames).sum::<u64>();
     let (mut before, mut still) = (recorded(), 0);
     let deadline = Instant::now() + TIMEOUT;
@@ -190,7 +195,7 @@ pub async fn later(lab: &Lab, what: &str, mut holds: impl FnMut(&Lab) -> bool) {
         before = now;
         // Slowly enough for a busy machine: half a second of the clock takes several times as long as an ordinary step.
         if still >= 5 {
-            lab.clock.advance(Millis(500));
+            lab.clock.advance(span);
             still = 0;
         }
     }

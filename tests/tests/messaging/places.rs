@@ -1,13 +1,15 @@
 //! Where a notice that names no channel goes: to where the user was last active, else to the default channel, else it waits.
 
 use holdfast_bus::NewEvent;
+use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::Code;
 use holdfast_home::Channels;
 use holdfast_lane_native::NativeExtension;
 use holdfast_policy::{Document, OwnerIdentity, Policy, Profile};
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::json;
 
-use crate::fixtures::{Mailbox, bus_story, later};
+use crate::fixtures::{Mailbox, bus_story, later, later_by};
 
 fn lab(phone: &Mailbox, desk: &Mailbox) -> LabBuilder {
     let phone = NativeExtension::new("phone", "1.0.0").channel(phone.clone());
@@ -123,4 +125,109 @@ async fn the_default_channel_tells_nobody_but_the_owner() {
     has(&lab, &phone, "ada: rain").await;
     assert_eq!(desk.all(), ["mallory: Hello."]);
     lab.stop().await;
+}
+
+async fn wait(lab: &Lab, count: usize) {
+    later(lab, "so many waiting notices", |lab| {
+        let story = bus_story(&lab.runtime);
+        story.iter().filter(|line| *line == "event.published system.user.terminal").count() == count
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_notice_that_reaches_nobody_delays_none_for_another_place() {
+    let (phone, desk) = (Mailbox::default(), Mailbox::default());
+    let lab = lab(&phone, &desk).start().await;
+    // Nobody is known on the desk, and nobody ever will be; the others come after it.
+    notifies(&lab, json!({ "text": "fog", "channel_id": "desk" })).await;
+    wait(&lab, 1).await;
+    notifies(&lab, json!({ "text": "rain" })).await;
+    notifies(&lab, json!({ "text": "snow", "channel_id": "phone" })).await;
+    wait(&lab, 3).await;
+    says(&lab, "phone", "ada").await;
+    has(&lab, &phone, "ada: rain").await;
+    has(&lab, &phone, "ada: snow").await;
+    assert_eq!(desk.all(), Vec::<String>::new());
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_notice_that_reaches_nobody_for_a_month_is_undeliverable_and_the_next_goes_on() {
+    let (phone, desk) = (Mailbox::default(), Mailbox::default());
+    let lab = lab(&phone, &desk).start().await;
+    notifies(&lab, json!({ "text": "fog", "channel_id": "desk" })).await;
+    wait(&lab, 1).await;
+    notifies(&lab, json!({ "text": "sun", "channel_id": "desk" })).await;
+    wait(&lab, 2).await;
+    later_by(&lab, Millis(86_400_000), "an undeliverable notice", |lab| {
+        bus_story(&lab.runtime).contains(&"event.dead router.terminal after 30".to_owned())
+    })
+    .await;
+    let letters = lab.runtime.bus().dead_letters(Some("router.terminal")).await.unwrap();
+    let why = &letters[0].fault.as_ref().unwrap().message;
+    assert_eq!(
+        why,
+        "nobody could be reached for a day: no user is known on `desk` yet, and it has no `send-message`"
+    );
+    // Its attempts are recorded, and the one behind it is delivered.
+    assert!(bus_story(&lab.runtime).contains(&"event.retried router.terminal after 29".to_owned()));
+    says(&lab, "desk", "lovelace").await;
+    has(&lab, &desk, "lovelace: sun").await;
+    assert!(!desk.all().contains(&"lovelace: fog".to_owned()));
+    lab.runtime.bus().retry_dead_letter(letters[0].id, "router.terminal").await.unwrap();
+    has(&lab, &desk, "lovelace: fog").await;
+    lab.stop().await;
+}
+
+#[tokio::test]
+async fn a_stuck_channel_holds_up_no_other() {
+    // More users than messages that are on their way at once.
+    const USERS: usize = 300;
+    let (phone, desk) = (Mailbox { silent: true, ..Mailbox::default() }, Mailbox::default());
+    let lab = lab(&phone, &desk).start().await;
+    let notice = |user: usize| {
+        let notice = json!({ "text": "fog", "channel_id": "phone", "user_id": format!("user{user}") });
+        NewEvent::new("system.user.notify", notice)
+    };
+    lab.runtime.bus().publish_many((0..USERS).map(notice).collect()).await.unwrap();
+    let open = |lab: &Lab, name: &str| {
+        let status = lab.runtime.bus().status();
+        status.subscribers.iter().find(|it| &*it.name == name).map(|it| it.open)
+    };
+    lab.until("a channel that takes no more", |lab| {
+        phone.all().len() == 256 && open(lab, "router.deliveries/phone") == Some(USERS)
+    })
+    .await;
+    notifies(&lab, json!({ "text": "sun", "channel_id": "desk", "user_id": "ada" })).await;
+    // No time passes: the deadline of what is stuck frees nothing.
+    lab.until("the other channel's notice", |_| desk.all() == ["ada: sun"]).await;
+    assert_eq!(phone.all().len(), 256);
+    assert_eq!(open(&lab, "router.deliveries"), Some(0));
+}
+
+#[tokio::test]
+async fn a_flooded_channel_refuses_its_own_messages_and_no_others() {
+    const LIMIT: usize = 10_000;
+    let (phone, desk) = (Mailbox::default(), Mailbox::default());
+    // The first turn never ends, and the messages behind it wait.
+    let scripted = [ScriptStep::Hangs];
+    let lab = Lab::build()
+        .script(scripted)
+        .extension(NativeExtension::new("phone", "1.0.0").channel(phone.clone()))
+        .extension(NativeExtension::new("desk", "1.0.0").channel(desk.clone()))
+        .start()
+        .await;
+    let said = |channel: &str, number: usize| {
+        let said = json!({ "text": number.to_string(), "user_id": "ada", "channel_id": channel });
+        NewEvent::new("user.message", said).key(channel)
+    };
+    for thousand in 0..LIMIT / 1_000 {
+        let some = (0..1_000).map(|number| said("phone", thousand * 1_000 + number));
+        lab.runtime.bus().publish_many(some.collect()).await.unwrap();
+    }
+    let refused = lab.runtime.publish(said("phone", LIMIT)).await.unwrap_err();
+    assert_eq!(refused.code, Code::SubscriberBehind);
+    assert!(refused.what.contains("`router.messages/phone` has 10000 events waiting"), "{refused}");
+    lab.runtime.publish(said("desk", 1)).await.unwrap();
 }

@@ -59,7 +59,10 @@ async fn an_answer_is_shown_while_it_is_written_and_counts_once_it_is_whole() {
     // Both the session and the bus have it.
     assert_eq!(reported(&lab, "chat.ada"), [None]);
     lab.until("the delivery", |lab| {
-        bus_story(&lab.runtime).iter().filter(|line| **line == "event.delivered router.deliveries").count()
+        bus_story(&lab.runtime)
+            .iter()
+            .filter(|line| **line == "event.delivered router.deliveries/chat")
+            .count()
             == 1
     })
     .await;

@@ -406,6 +406,9 @@ bodies! {
         /// Why the run is not to be made, if it is not. It counts as dealt with, and so does everything before it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         passed: Option<String>,
+        /// The clock was put back: due times count from this one on, also those before the last that was dealt with.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        corrected: bool,
     };
 
     /// Another attempt at a run that failed.

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
+use holdfast_testkit::terminal::TestTerminal;
 use serde_json::Value;
 
 fn holdfast(home: &Path, arguments: &[&str]) -> Command {
@@ -64,6 +65,35 @@ fn a_folder_elsewhere_is_begun_and_built_from_inside() {
         parts(holdfast(folder.path(), &["ext", "build", "--quiet"]).current_dir(&there).output().unwrap());
     assert_eq!((code, err.as_str()), (Some(0), ""), "run ./scripts/setup guests");
     assert_eq!(Path::new(out.trim()).file_name().unwrap(), "gate.wasm");
+}
+
+/// `ext dev` of a single file: it is checked and tested now, and whenever it changes.
+#[test]
+fn an_extension_is_checked_and_tested_on_each_change() {
+    let home = tempfile::tempdir().unwrap();
+    assert_eq!(ran(home.path(), &["init"]).0, Some(0));
+    let tools = home.path().join("extensions/tools");
+    let write = |file: &str, text: &str| fs::write(tools.join(file), text).unwrap();
+    fs::create_dir_all(&tools).unwrap();
+    let code =
+        |answer: &str| format!("__effects__ = 'pure'\n\ndef run(text: str) -> int:\n    return {answer}\n");
+    write("letters.py", &code("len(text)"));
+    write("letters.tests.yaml", "- tool: letters\n  arguments: { text: hello }\n  result: 5\n");
+    const WAITS: &str = "waiting for a change; Ctrl-C ends";
+    let mut dev = TestTerminal::start(holdfast(home.path(), &["ext", "dev", "letters"]), 100);
+    let first = dev.until(WAITS);
+    assert!(first.contains("tool letters") && first.contains("1 passed, 0 failed"), "{first}");
+    write("letters.py", "def run(text: str -> int:\n");
+    let broken = dev.until(WAITS);
+    assert!(broken.contains("letters.py, line 1"), "{broken}");
+    write("letters.py", &code("len(text) + 1"));
+    let wrong = dev.until(WAITS);
+    assert!(wrong.contains("0 passed, 1 failed"), "{wrong}");
+    write("letters.py", &code("len(text) + 0"));
+    let right = dev.until(WAITS);
+    assert!(right.contains("1 passed, 0 failed"), "{right}");
+    dev.types("\u{3}");
+    dev.ends_with(130);
 }
 
 #[test]

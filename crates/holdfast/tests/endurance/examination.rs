@@ -22,6 +22,10 @@ pub struct Findings {
     pub sessions: usize,
     /// Calls that were denied because the gate's process was killed while it judged.
     pub gate_killed: usize,
+    /// Runs of the schedule that the log has, those that ended well, and those that the task itself counted.
+    pub ticks_fired: usize,
+    pub ticks_ended: usize,
+    pub ticks: usize,
     /// What should not be.
     pub anomalies: Vec<String>,
 }
@@ -87,6 +91,7 @@ pub fn examine(traffic: &Traffic) -> Findings {
             findings.anomalies.push(format!("kept down without a reason: {state}"));
         }
     }
+    examine_ticks(&system, traffic.ticks(), &mut findings);
     if let (false, Ok(folder)) = (findings.anomalies.is_empty(), std::env::var("HOLDFAST_KEEP")) {
         // To be looked at: the scene is removed with the test.
         std::fs::create_dir_all(&folder).unwrap();
@@ -94,6 +99,36 @@ pub fn examine(traffic: &Traffic) -> Findings {
     }
     assert!(findings.anomalies.is_empty(), "{findings:#?}");
     findings
+}
+
+/// The schedule against the ledger of its task: no due time is run twice, what ended well was done, and nothing was done that the log does
+/// not have.
+fn examine_ticks(system: &[Value], ticks: usize, findings: &mut Findings) {
+    let of = |body: &&Value| body["schedule"] == "notes/tick";
+    let mut due = BTreeSet::new();
+    let mut latest = 0;
+    for fact in bodies(system, "schedule.due").into_iter().filter(of) {
+        let (moment, retry) = (fact["due"].as_u64().unwrap(), &fact["retry"]);
+        if retry.is_null() && fact["passed"].is_null() {
+            if !due.insert(moment) || moment < latest {
+                findings.anomalies.push(format!("due twice, or out of order: {fact}"));
+            }
+            latest = moment;
+        }
+    }
+    let fired: Vec<_> = bodies(system, "schedule.fired").into_iter().filter(of).collect();
+    let unplanned = fired.iter().filter(|run| !due.contains(&run["due"].as_u64().unwrap()));
+    findings.anomalies.extend(unplanned.map(|run| format!("it was never due: {run}")));
+    let ended = bodies(system, "schedule.ended").into_iter().filter(of);
+    let ended = ended.filter(|run| run["fault"].is_null()).count();
+    (findings.ticks_fired, findings.ticks_ended, findings.ticks) = (fired.len(), ended, ticks);
+    if ended > ticks || ticks > fired.len() {
+        let what = format!("{} runs, {ended} ended well, and the task counted {ticks}", fired.len());
+        findings.anomalies.push(what);
+    }
+    if ticks == 0 {
+        findings.anomalies.push("the schedule never ran".to_owned());
+    }
 }
 
 /// The messages that have no answer yet.

@@ -87,6 +87,8 @@ class Notes:
     async def execute_task(self, task_name):
         with open(self.context.data_dir / "ticks", "a") as file:
             file.write("tick\n")
+            file.flush()
+            os.fsync(file.fileno())
 "#;
 
 const NOTES_MANIFEST: &str =
@@ -178,6 +180,12 @@ impl Traffic {
         };
         // The last line may be half written.
         text.lines().filter_map(read).collect()
+    }
+
+    /// How often the scheduled task ran, as it counted itself.
+    pub fn ticks(&self) -> usize {
+        let ledger = self.scene.home().join("data/notes/ticks");
+        fs::read_to_string(ledger).unwrap_or_default().lines().count()
     }
 
     /// How often each id had its effect.

@@ -122,6 +122,30 @@ fn files_come_change_break_and_go() {
     until("a file that is gone is gone", || !greets("good day ada"));
 }
 
+// Finding D9: the documentation said that a single command does not have the tool.
+#[test]
+fn the_last_good_version_of_a_file_serves_single_commands_too() {
+    let scene = scene();
+    let greets = || scene.run(&["call", "greet", "{\"name\": \"ada\"}"]);
+    write(
+        &scene,
+        "tools/greet.py",
+        "__effects__ = 'pure'\n\ndef run(name: str):\n    return 'hello ' + name\n",
+    );
+    assert!(greets().ok().out.contains("hello ada"));
+    write(&scene, "tools/greet.py", "def run(name: str:\n    return\n");
+    for _ in 0..2 {
+        assert!(greets().ok().out.contains("hello ada"), "each command is a process of its own");
+    }
+    let listed = scene.run(&["ext", "list"]).ok().out;
+    assert!(listed.contains("greet.py, line 1"), "{listed}");
+    // What was never active has nothing to go back to.
+    write(&scene, "tools/never.py", "def run(name: str:\n    return\n");
+    let never = scene.run(&["call", "never", "{}"]);
+    assert!(never.code != Some(0) && never.err.contains("HF-3101"), "{}", never.err);
+    assert!(never.err.contains("never.py, line 1"), "the help names the fault: {}", never.err);
+}
+
 #[test]
 fn a_file_is_checked_by_its_name_and_by_its_path() {
     let scene = scene();

@@ -10,13 +10,13 @@ use crate::phase::Phase;
 use crate::step_recorder::StepRecorder;
 
 impl System {
-    /// A schedule is due. Each due time fires at most once, across restarts too.
+    /// A schedule is due. Each due time fires at most once, across restarts too, unless the clock was put back beyond it.
     pub(super) fn schedule_due(&mut self, recorder: &mut StepRecorder, fact: &ScheduleDue) {
         let ScheduleDue { schedule, due, .. } = fact;
         if self.phase != Phase::Running {
             return skip(recorder, fact, "the system is stopping");
         }
-        if self.was_handled(fact) {
+        if self.was_handled(fact) && !fact.corrected {
             return skip(recorder, fact, "this run was made already");
         }
         if let Some(reason) = &fact.passed {
@@ -44,7 +44,10 @@ impl System {
             task,
             due: *due,
         });
-        self.fired.insert(schedule.clone(), *due);
+        // Another attempt changes nothing about it. Its due time may be one that was corrected meanwhile.
+        if fact.retry.is_none() {
+            self.fired.insert(schedule.clone(), *due);
+        }
         self.running.insert(schedule.clone());
     }
 

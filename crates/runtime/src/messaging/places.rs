@@ -2,7 +2,7 @@
 //!
 //! A notice that names no channel goes to the place where the user was last active: a channel, or the chats of the terminal. If that
 //! is not there any more it goes to the default channel, else to any chat that is open, and else it waits until one of these is there.
-//! It never fails because nobody was there.
+//! Each place has an order of its own there, so that what waits for one delays nothing for another.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use holdfast_contract::attachment::{self, Attachment};
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::Artifact;
-use holdfast_contract::ids::{ExtensionId, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis, StreamId};
 use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::ChannelFeatures;
@@ -28,6 +28,9 @@ const TERMINAL: &str = "chat";
 
 /// The user of the terminal and of other clients of the home, as messages name them.
 const OWNER: &str = "owner";
+
+/// How long one attempt waits for the user: a day.
+pub(super) const REACH_WAIT: Millis = Millis(86_400_000);
 
 /// Where a user was active.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,25 +260,33 @@ impl Inner {
         of: &str,
         once: String,
     ) -> Result<(), Fault> {
-        let event =
-            NewEvent::new(known::USER_TERMINAL, Content::of(&notice)).correlation(of).idempotency(once);
+        let event = NewEvent::new(known::USER_TERMINAL, Content::of(&notice));
+        let event = NewEvent { key: notice.order(), ..event.correlation(of).idempotency(once) };
         self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
     }
 
-    /// Shows or sends something as soon as the user can be reached, however long that takes.
+    /// Shows or sends something as soon as the user can be reached. An attempt waits for a day.
     pub(super) async fn reach_later(
         self: &Arc<Self>,
         notice: TerminalNotice,
         delivery: &Delivery,
     ) -> Result<(), Fault> {
         let mut changes = self.messaging.changes.subscribe();
+        let mut late = self.clock.sleep(REACH_WAIT);
         loop {
             match self.reach(&notice) {
                 Ok(Reached::Shown) => return Ok(()),
                 Ok(Reached::Channel(channel, user)) => {
                     return self.send(&channel, OutgoingMessage::text(notice.text, user), delivery).await;
                 }
-                Err(_) => changes.changed().await.map_err(|_| gone())?,
+                Err(fault) => tokio::select! {
+                    biased;
+                    changed = changes.changed() => changed.map_err(|_| gone())?,
+                    () = &mut late => {
+                        let message = format!("nobody could be reached for a day: {}", fault.message);
+                        return Err(Fault::new(fault.code, message));
+                    }
+                },
             }
         }
     }

@@ -3,11 +3,15 @@
 //! Every outgoing message is an event on `channel.out.<id>` first, so that it is delivered at least once, in order for each user, and a
 //! channel that may have had it before is told. The event's id is the delivery's. Where the answer was streamed, the end of the stream is the
 //! delivery if the channel takes it, and otherwise the text is sent whole.
+//!
+//! Each channel has queues of its own, so that one that is stuck or flooded delays no other. What belongs to no channel that was ever loaded
+//! is in the queues that channels share.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use holdfast_bus::{Delivery, NewEvent, Subscription, topics as known};
+use holdfast_bus::{Delivery, EventFilter, NewEvent, Subscription, topics as known};
 use holdfast_contract::attachment::Attachment;
 use holdfast_contract::content::Content;
 use holdfast_contract::frame::FrameSource;
@@ -17,23 +21,32 @@ use holdfast_contract::message::Origin;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ChannelFeatures, OtherEntry};
 use holdfast_contract::role::Role;
+use holdfast_contract::system_frames::EventPublished;
 use serde_json::json;
 
-use super::places::ActivePlace;
+use super::places::{ActivePlace, REACH_WAIT};
 use super::streams::AnswerStream;
 use super::subscriptions::gone;
 use super::topics::{self, AgentTask, OUT, OutgoingMessage, TerminalNotice, UserMessage, UserNotice};
 use super::turns::{EventMessage, TurnRequest, answer_of, patient};
 use crate::runtime::Inner;
 
-/// Sessions that may be answered at once.
+/// Sessions of one channel that may be answered at once.
 const MAX_CONCURRENT_SESSIONS: usize = 256;
 
 /// How often a message is tried on a channel. With the pauses between, the last time is about an hour after the first.
 const DELIVERY_ATTEMPTS: u32 = 20;
 
-/// How long something waits at a time until the user can be reached: a year.
-const TERMINAL_WAIT: Millis = Millis(31_536_000_000);
+/// How often the user is waited for, each time for [`REACH_WAIT`]: a month in all, without the time in which
+/// the home was down. What reaches nobody in that time is a dead letter.
+const REACH_ATTEMPTS: u32 = 30;
+
+/// Places for which something may wait at once. Each has an order of its own.
+const MAX_WAITING_PLACES: usize = 1_000;
+
+/// The queues of messages from users and of outgoing ones. Those of a channel have its id behind the name.
+const MESSAGES: &str = "router.messages";
+const DELIVERIES: &str = "router.deliveries";
 
 /// What the router does with an event.
 #[derive(Clone, Copy)]
@@ -47,11 +60,14 @@ enum Routing {
 }
 
 impl Inner {
-    /// The router's own subscriptions.
-    pub(super) fn routing(self: &Arc<Self>) -> Result<Vec<Subscription>, Problem> {
+    /// The router's own subscriptions: those that all share, and two for each of these channels.
+    pub(super) fn routing(
+        self: &Arc<Self>,
+        channels: &Arc<BTreeSet<ExtensionId>>,
+    ) -> Result<Vec<Subscription>, Problem> {
         let routed = |name: &str, pattern: &str, routing: Routing| {
             let (inner, paused) = (Arc::downgrade(self), Arc::new(AtomicBool::new(self.inspects)));
-            let routed = Subscription::new(name, &[pattern], move |delivery: Delivery| {
+            let routed = Subscription::new(name.to_owned(), &[pattern], move |delivery: Delivery| {
                 let inner = inner.upgrade();
                 async move {
                     let inner = inner.ok_or_else(gone)?;
@@ -62,29 +78,56 @@ impl Inner {
         };
         let many =
             |subscription| Subscription { concurrency: MAX_CONCURRENT_SESSIONS, ..patient(subscription) };
-        let out = routed("router.deliveries", &format!("{OUT}>"), Routing::Delivery)?;
-        Ok(vec![
-            many(routed("router.messages", known::USER_MESSAGE, Routing::Message)?),
+        let delivered = |out| Subscription {
+            concurrency: MAX_CONCURRENT_SESSIONS,
+            max_attempts: DELIVERY_ATTEMPTS,
+            deadline: Millis(120_000),
+            ..out
+        };
+        let only = |subscription, filter| Subscription { filter: Some(filter), ..subscription };
+        let others = channels.clone();
+        let is_shared: EventFilter =
+            Arc::new(move |event| channel_of(event).is_none_or(|channel| !others.contains(&channel)));
+        let out = routed(DELIVERIES, &format!("{OUT}>"), Routing::Delivery)?;
+        let mut all = vec![
+            many(only(routed(MESSAGES, known::USER_MESSAGE, Routing::Message)?, is_shared.clone())),
+            delivered(only(out, is_shared)),
             many(routed("router.tasks", known::AGENT_TASK, Routing::Task)?),
             many(routed("router.background", known::AGENT_BACKGROUND, Routing::Background)?),
             // One that waits for a channel to come up is delivered again in the next process.
             Subscription {
+                concurrency: MAX_CONCURRENT_SESSIONS,
                 interruptible: true,
                 ..routed("router.notices", known::USER_NOTIFY, Routing::Notice)?
             },
             Subscription {
-                max_attempts: u32::MAX,
-                deadline: TERMINAL_WAIT,
+                concurrency: MAX_WAITING_PLACES,
+                max_attempts: REACH_ATTEMPTS,
+                // It ends the wait itself, and says why nobody was reached.
+                deadline: Millis(REACH_WAIT.0 * 365),
                 interruptible: true,
                 ..routed("router.terminal", known::USER_TERMINAL, Routing::Terminal)?
             },
-            Subscription {
-                concurrency: MAX_CONCURRENT_SESSIONS,
-                max_attempts: DELIVERY_ATTEMPTS,
-                deadline: Millis(120_000),
-                ..out
-            },
-        ])
+        ];
+        for channel in &**channels {
+            let own = channel.clone();
+            let is_own: EventFilter = Arc::new(move |event| channel_of(event).as_ref() == Some(&own));
+            let messages = routed(&queue_of(MESSAGES, channel), known::USER_MESSAGE, Routing::Message)?;
+            let out = routed(&queue_of(DELIVERIES, channel), &format!("{OUT}{channel}"), Routing::Delivery)?;
+            all.extend([many(only(messages, is_own)), delivered(out)]);
+        }
+        Ok(all)
+    }
+
+    /// The channels whose queues have events that an earlier process did not finish.
+    pub(super) fn channels_with_events(&self) -> Vec<ExtensionId> {
+        let status = self.messaging.bus.status();
+        let open = status.subscribers.iter().filter(|subscriber| subscriber.open > 0);
+        open.filter_map(|subscriber| {
+            let (queue, channel) = subscriber.name.split_once('/')?;
+            [MESSAGES, DELIVERIES].contains(&queue).then(|| channel.into())
+        })
+        .collect()
     }
 
     async fn route(self: &Arc<Self>, routing: Routing, delivery: &Delivery) -> Result<(), Fault> {
@@ -314,6 +357,22 @@ impl Inner {
                 Err(Fault::new(Code::ChannelUnknown, message))
             }
         }
+    }
+}
+
+/// The name of a channel's own queue.
+fn queue_of(queue: &str, channel: &ExtensionId) -> String {
+    format!("{queue}/{channel}")
+}
+
+/// The channel whose queue an event belongs in: it was written there, or is on its way there. What was typed in a chat is on none.
+fn channel_of(event: &EventPublished) -> Option<ExtensionId> {
+    let payload = event.payload.value();
+    match event.topic.as_str() {
+        known::USER_MESSAGE if payload.get("session").is_none() => {
+            payload.get("channel_id")?.as_str().map(Into::into)
+        }
+        topic => topic.strip_prefix(OUT).map(Into::into),
     }
 }
 

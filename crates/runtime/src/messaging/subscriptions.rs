@@ -31,6 +31,10 @@ pub(super) struct Subscriptions {
     asked: BTreeMap<ExtensionId, BTreeMap<Generation, BTreeSet<Topic>>>,
     /// The bus's subscribers; none before the first time.
     current: Option<BTreeSet<SubscriptionKey>>,
+    /// The channels that have queues of their own: all that were loaded, or that an earlier process left with events.
+    channels: Arc<BTreeSet<ExtensionId>>,
+    /// Those of them that the bus has.
+    current_channels: Arc<BTreeSet<ExtensionId>>,
     patterns: Vec<Pattern>,
 }
 
@@ -180,6 +184,21 @@ impl Inner {
         self.sync_subscriptions().await
     }
 
+    /// A channel is loaded: it gets queues of its own before it can say anything.
+    pub(crate) async fn channel_loaded(self: &Arc<Self>, channel: ExtensionId) {
+        let is_word = Pattern::parse(&format!("{}{channel}", topics::OUT)).is_ok();
+        // What cannot be part of a topic has no messages.
+        if !is_word || channel.as_str().contains(['*', '>']) {
+            return;
+        }
+        let is_new = Arc::make_mut(&mut self.messaging.subscriptions().channels).insert(channel);
+        if is_new {
+            self.messaging.stale.store(true, Ordering::SeqCst);
+            // Where it fails, the channel uses the shared queues until the next change.
+            drop(self.sync_subscriptions().await);
+        }
+    }
+
     /// The events of an extension that is not active wait. Where extensions are only listed, all of them do.
     pub(crate) fn subscriptions_follow(&self, id: &ExtensionId) {
         let paused = self.inspects || self.extensions.active(id).is_none();
@@ -222,15 +241,22 @@ impl Inner {
             return Ok(());
         }
         let wanted = self.wanted();
-        if messaging.subscriptions().current.as_ref() == Some(&wanted) {
-            return Ok(());
-        }
+        let channels = {
+            let left = messaging.subscriptions().current.is_none().then(|| self.channels_with_events());
+            let mut subscriptions = messaging.subscriptions();
+            Arc::make_mut(&mut subscriptions.channels).extend(left.into_iter().flatten());
+            let channels = subscriptions.channels.clone();
+            if subscriptions.current.as_ref() == Some(&wanted) && subscriptions.current_channels == channels {
+                return Ok(());
+            }
+            channels
+        };
         // One that cannot be read is left out; the loader has refused the extension for it.
         let on_bus = wanted.iter().filter(|wanted| !is_in_memory(wanted.topic.as_str()));
         let theirs = on_bus.filter_map(|wanted| self.subscription(wanted).ok());
         let theirs: Vec<Subscription> = theirs.collect();
         let patterns = theirs.iter().flat_map(|subscription| subscription.patterns.clone()).collect();
-        let mut all = self.routing()?;
+        let mut all = self.routing(&channels)?;
         all.extend(theirs);
         let set = messaging.bus.subscribe(all).await;
         if let Err(problem) = set {
@@ -239,6 +265,7 @@ impl Inner {
         }
         let mut subscriptions = messaging.subscriptions();
         (subscriptions.current, subscriptions.patterns) = (Some(wanted), patterns);
+        subscriptions.current_channels = channels;
         Ok(())
     }
 

@@ -91,6 +91,14 @@ impl TerminalNotice {
         Self { text, extension, channel_id: None, user_id: None, chats_only: false }
     }
 
+    /// The order in which it waits: that of the place it is for.
+    pub(super) fn order(&self) -> Option<String> {
+        match self.chats_only {
+            true => Some("chats".to_owned()),
+            false => order_of(self.channel_id.as_ref(), self.user_id.as_deref()),
+        }
+    }
+
     /// The same for a channel.
     pub(super) fn on(self, channel: ExtensionId) -> Self {
         Self { channel_id: Some(channel), ..self }
@@ -184,6 +192,12 @@ pub struct ExtensionStateEvent {
     pub fault: Option<Fault>,
 }
 
+/// What notices for one place have in common; none for the user wherever they are.
+fn order_of(channel: Option<&ExtensionId>, user: Option<&str>) -> Option<String> {
+    let named = channel.is_some() || user.is_some();
+    named.then(|| serde_json::json!([channel, user]).to_string())
+}
+
 /// Channels have numbers for users and messages as often as words.
 fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     some_words(deserializer)?.ok_or_else(|| serde::de::Error::custom("a text or a number is needed"))
@@ -234,7 +248,9 @@ pub(super) fn prepared(event: NewEvent, routes: &Routes) -> Result<NewEvent, Pro
     match topic.as_str() {
         topics::USER_MESSAGE => message(event, publisher, routes),
         topics::USER_NOTIFY => {
-            payload::<UserNotice>(&topic, &event.payload).map(|_| event).map_err(Into::into)
+            let notice = payload::<UserNotice>(&topic, &event.payload)?;
+            let order = order_of(notice.channel_id.as_ref(), notice.user_id.as_deref());
+            Ok(NewEvent { key: event.key.or(order), ..event })
         }
         topics::AGENT_TASK | topics::AGENT_BACKGROUND => {
             payload::<AgentTask>(&topic, &event.payload).map(|_| event).map_err(Into::into)

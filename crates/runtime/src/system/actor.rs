@@ -24,7 +24,7 @@ use holdfast_store::{ObjectKind, StreamLog};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::ScheduleQueue;
+use super::{ClockReading, ScheduleQueue};
 use crate::calls::{start_call, wait_timeout};
 use crate::history::rebuild::rebuild;
 use crate::host::SystemHost;
@@ -185,7 +185,7 @@ impl SystemActor {
 
     /// What comes next. None when all senders are gone.
     async fn next(&self, notes: &mut mpsc::UnboundedReceiver<SystemCommand>) -> Option<Wakeup> {
-        let rest = self.schedule_queue.next_wakeup(self.inner.clock.now()).filter(|_| !self.stopping);
+        let rest = self.schedule_queue.next_wakeup(self.clocks()).filter(|_| !self.stopping);
         let Some(rest) = rest else { return notes.recv().await.map(Wakeup::Command) };
         tokio::select! {
             note = notes.recv() => note.map(Wakeup::Command),
@@ -198,7 +198,7 @@ impl SystemActor {
         if self.stopping {
             return Ok(());
         }
-        let due = self.schedule_queue.due(self.inner.clock.now(), &self.system.fired);
+        let due = self.schedule_queue.due(self.clocks(), &self.system.fired);
         if due.is_empty() {
             return Ok(());
         }
@@ -224,7 +224,7 @@ impl SystemActor {
             None => {
                 let handled = self.system.fired.get(&schedule).map_or(Millis(0), |fired| Millis(fired.0 + 1));
                 let due = self.inner.clock.now().max(handled);
-                let run = ScheduleDue { schedule: schedule.clone(), due, retry: None, passed: None };
+                let run = ScheduleDue { schedule: schedule.clone(), due, ..ScheduleDue::default() };
                 self.fact(None, run.into());
                 due
             }
@@ -262,7 +262,7 @@ impl SystemActor {
             SystemCommand::Ran(cause, ended) => {
                 self.runs.remove(&ended.schedule);
                 self.answer_run(&ended.schedule, ended.due, Ok(&ended));
-                self.schedule_queue.ended(&ended, self.inner.clock.now(), self.draw());
+                self.schedule_queue.ended(&ended, self.clocks(), self.draw());
                 self.fact(Some(cause), ended.into());
             }
             SystemCommand::RunSchedule { schedule, reply } => self.run_schedule(schedule, reply),
@@ -329,6 +329,7 @@ impl SystemActor {
         while let Some(mut input) = self.queue.pop_front() {
             self.inner.home.redact(&mut input.body);
             self.unwritten.push_back((self.system.next_seq(), input.clone()));
+            let at = input.at;
             let is_a_run = matches!(&input.body, Body::ScheduleDue(ScheduleDue { passed: None, .. }));
             let Ok(Effects { frames, acts }) = self.system.step(input) else {
                 // A report that is no longer awaited; it is not recorded.
@@ -356,7 +357,7 @@ impl SystemActor {
             self.log.append(frames)?;
             let mut works = Vec::new();
             for act in acts {
-                works.extend(self.perform(act)?);
+                works.extend(self.perform(act, at)?);
             }
             self.behind_barrier(works);
         }
@@ -378,8 +379,8 @@ impl SystemActor {
         }
     }
 
-    /// Performs an act, or gives the work that it is.
-    fn perform(&mut self, act: Act) -> Result<Option<Work>, Problem> {
+    /// Performs an act, or gives the work that it is. `since` is the time of the input that led to it.
+    fn perform(&mut self, act: Act, since: Millis) -> Result<Option<Work>, Problem> {
         Ok(match act {
             Act::Lifecycle { decided_by, extension, command } => {
                 Some((decided_by, self.lifecycle(extension, decided_by, command)))
@@ -394,8 +395,9 @@ impl SystemActor {
                 None
             }
             Act::SetTimer { decided_by, at } => {
-                let (inner, clock) = (Arc::downgrade(&self.inner), self.inner.clock.clone());
-                let wait = clock.sleep(at.since(clock.now()));
+                let inner = Arc::downgrade(&self.inner);
+                // The machine's clock may have been set since.
+                let wait = self.inner.clock.sleep(at.since(since));
                 tokio::spawn(async move {
                     wait.await;
                     if let Some(inner) = inner.upgrade() {
@@ -434,7 +436,9 @@ impl SystemActor {
             };
             let fault = match call.await {
                 Ok(reply) => {
-                    told(&inner, &extension.id, &reply, format!("{schedule}@{}", due.0)).await;
+                    // A due time may come again after the clock was put back.
+                    let run = format!("{schedule}@{}/{decided_by}", due.0);
+                    told(&inner, &extension.id, &reply, run).await;
                     None
                 }
                 Err(fault) => {
@@ -448,6 +452,11 @@ impl SystemActor {
             inner.system.send(SystemCommand::Ran(decided_by, ScheduleEnded { schedule, due, fault }));
         });
         self.runs.insert(run, (due, running.abort_handle()));
+    }
+
+    /// What the clocks show.
+    fn clocks(&self) -> ClockReading {
+        ClockReading { wall: self.inner.clock.now(), steady: self.inner.clock.steady() }
     }
 
     /// A number by chance.
@@ -556,6 +565,10 @@ async fn load(
         Reply::Descriptors(mut descriptors) => {
             inner.set_agents(&mut descriptors);
             inner.find_required_secrets(extension, &mut descriptors).await;
+            let channels = descriptors.iter().filter(|descriptor| descriptor.kind.as_str() == "channel");
+            for channel in channels {
+                inner.channel_loaded(channel.id.as_str().into()).await;
+            }
             Ok(LifecycleOutcome::Loaded { descriptors, lives, alone })
         }
         other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),

@@ -1,6 +1,8 @@
 //! The schedule queue: which schedules of the active extensions are due, and the facts about that. It reads no clock and runs nothing:
 //! the system's actor hands it the time and what the kernel remembers, and passes the results on as facts, one run of a schedule at a time.
 //!
+//! The machine's clock, which may be set, says what is due. How long to wait before another attempt is measured with the steady one.
+//!
 //! What must survive a restart is in the kernel's state; what is here can be rebuilt from it.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -11,6 +13,15 @@ use holdfast_schedules::{Backoff, Jitter, RunKey, Timetable, Zone};
 
 /// The longest sleep: the clock may be set, and a machine may sleep, and neither is to be noticed much too late.
 pub(crate) const MAX_SLEEP: Millis = Millis(60_000);
+
+/// What the two clocks show at one moment.
+#[derive(Clone, Copy)]
+pub(crate) struct ClockReading {
+    /// The machine's clock.
+    pub wall: Millis,
+    /// The steady clock.
+    pub steady: Millis,
+}
 
 /// The schedules of all extensions that serve.
 pub(crate) struct ScheduleQueue {
@@ -28,7 +39,7 @@ struct Scheduled {
     /// Due times that wait for the run before them.
     backlog: VecDeque<Millis>,
     running: Option<Run>,
-    /// The attempt that is made next, and when.
+    /// The attempt that is made next, and when by the steady clock.
     again: Option<(Millis, Run)>,
     /// Whether it was changed: what it says now says nothing of the time before.
     changed: bool,
@@ -79,14 +90,14 @@ impl ScheduleQueue {
     }
 
     /// A run has ended. One that failed is tried again, unless it was tried often enough.
-    pub(crate) fn ended(&mut self, ended: &ScheduleEnded, now: Millis, jitter: u32) {
+    pub(crate) fn ended(&mut self, ended: &ScheduleEnded, now: ClockReading, jitter: u32) {
         let Some(scheduled) = self.schedules.get_mut(&ended.schedule) else { return };
         let Some(run) = scheduled.running.take_if(|run| run.due == ended.due) else { return };
         let attempt = run.retry.as_ref().map_or(1, |retry| retry.attempt);
         let wait = ended.fault.as_ref().and_then(|_| self.backoff.wait(attempt, Jitter(jitter)));
         scheduled.again = wait.map(|wait| {
             let retry = Some(Retry { attempt: attempt + 1, jitter });
-            (now.plus(wait), Run { due: run.due, retry })
+            (now.steady.plus(wait), Run { due: run.due, retry })
         });
     }
 
@@ -98,7 +109,11 @@ impl ScheduleQueue {
     }
 
     /// What is due now. `remembered` is what the kernel remembers of each schedule.
-    pub(crate) fn due(&mut self, now: Millis, remembered: &BTreeMap<ScheduleId, Millis>) -> Vec<ScheduleDue> {
+    pub(crate) fn due(
+        &mut self,
+        now: ClockReading,
+        remembered: &BTreeMap<ScheduleId, Millis>,
+    ) -> Vec<ScheduleDue> {
         let mut facts = Vec::new();
         for (id, scheduled) in &mut self.schedules {
             scheduled.due(id, now, remembered.get(id).copied(), &mut facts);
@@ -107,13 +122,13 @@ impl ScheduleQueue {
     }
 
     /// How long to sleep before looking again; none if nothing is ever due.
-    pub(crate) fn next_wakeup(&self, now: Millis) -> Option<Millis> {
-        Some(self.next()?.since(now).min(MAX_SLEEP))
+    pub(crate) fn next_wakeup(&self, now: ClockReading) -> Option<Millis> {
+        Some(self.next_in(now)?.min(MAX_SLEEP))
     }
 
-    /// When there is something to do next.
-    pub(crate) fn next(&self) -> Option<Millis> {
-        self.schedules.values().filter_map(Scheduled::next).min()
+    /// How long it is until there is something to do, if no clock is set.
+    pub(crate) fn next_in(&self, now: ClockReading) -> Option<Millis> {
+        self.schedules.values().filter_map(|schedule| schedule.next_in(now)).min()
     }
 }
 
@@ -121,7 +136,7 @@ impl Scheduled {
     fn due(
         &mut self,
         id: &ScheduleId,
-        now: Millis,
+        ClockReading { wall: now, steady }: ClockReading,
         remembered: Option<Millis>,
         facts: &mut Vec<ScheduleDue>,
     ) {
@@ -136,6 +151,13 @@ impl Scheduled {
             self.backlog.clear();
             return facts.push(passed(now, "it was changed, and counts from here".to_owned()));
         }
+        let is_ahead = self.is_ahead(handled, now);
+        if is_ahead {
+            self.backlog.clear();
+            let why = "the clock was put back, and it counts from here".to_owned();
+            facts.push(ScheduleDue { corrected: true, ..passed(now, why) });
+        }
+        let handled = if is_ahead { now } else { handled };
         self.handled = Some(handled);
         let waits_for_all = self.spec.missed == MissedPolicy::RunAll;
         if self.running.is_some() {
@@ -148,7 +170,7 @@ impl Scheduled {
         }
         let something = !waits_for_all && self.timetable.next_after(handled).is_some_and(|due| due <= now);
         if let Some((at, run)) = self.again.take_if(|_| !something) {
-            if at > now {
+            if at > steady {
                 self.again = Some((at, run));
                 return;
             }
@@ -170,16 +192,28 @@ impl Scheduled {
         }
     }
 
-    /// When there is something to do next.
-    fn next(&self) -> Option<Millis> {
-        let Some(handled) = self.handled.filter(|_| !self.changed) else { return Some(Millis(0)) };
+    /// Whether what was dealt with is so far ahead of the machine's clock that the clock must have been put back.
+    fn is_ahead(&self, handled: Millis, now: Millis) -> bool {
+        self.timetable.max_ahead().is_some_and(|most| handled.since(now) > most)
+    }
+
+    /// How long it is until there is something to do.
+    fn next_in(&self, now: ClockReading) -> Option<Millis> {
+        let Some(handled) =
+            self.handled.filter(|handled| !self.changed && !self.is_ahead(*handled, now.wall))
+        else {
+            return Some(Millis(0));
+        };
         let waits_for_all = self.spec.missed == MissedPolicy::RunAll;
-        let again = self.again.as_ref().map(|(at, _)| *at);
+        let again = self.again.as_ref().map(|(at, _)| at.since(now.steady));
         match &self.running {
             Some(_) if waits_for_all => None,
             None if !self.backlog.is_empty() => Some(Millis(0)),
             None if waits_for_all && again.is_some() => again,
-            _ => self.timetable.next_after(handled).into_iter().chain(again).min(),
+            _ => {
+                let next = self.timetable.next_after(handled).map(|due| due.since(now.wall));
+                next.into_iter().chain(again).min()
+            }
         }
     }
 }

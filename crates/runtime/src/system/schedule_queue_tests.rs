@@ -16,18 +16,22 @@ use holdfast_contract::system_frames::{
 use holdfast_kernel::System;
 use holdfast_schedules::{GRACE, Timetable, Zone};
 
-use super::ScheduleQueue;
+use super::{ClockReading, ScheduleQueue};
 
 /// The first moment of 2026 in UTC.
 const YEAR: Millis = Millis(1_767_225_600_000);
 const DAY: u64 = 86_400_000;
+const HOUR: u64 = 3_600_000;
 
 /// A machine that can be stopped: what the kernel remembers stays, the schedule_queue does not.
 struct World {
     system: System,
     schedule_queue: ScheduleQueue,
     found: FoundExtension,
+    /// The steady clock.
     now: Millis,
+    /// By how much the machine's clock was set.
+    set: i64,
     /// The due times that were fired, by schedule.
     fired: BTreeMap<String, Vec<Millis>>,
     /// Why due times were passed over.
@@ -44,12 +48,18 @@ impl World {
             schedule_queue: ScheduleQueue::new(Zone::utc()),
             found,
             now: YEAR,
+            set: 0,
             fired: BTreeMap::new(),
             skipped: Vec::new(),
             fails: false,
         };
         world.start();
         world
+    }
+
+    /// What the clocks show.
+    fn clocks(&self) -> ClockReading {
+        ClockReading { wall: Millis(self.now.0.saturating_add_signed(self.set)), steady: self.now }
     }
 
     /// Another process takes the system up.
@@ -65,7 +75,7 @@ impl World {
 
     /// Feeds a fact, and gives the runs that it sets going.
     fn feed(&mut self, body: Body, cause: Option<Seq>) -> Vec<(Seq, ScheduleEnded)> {
-        let input = Input { at: self.now, source: FrameSource::Host, cause, body };
+        let input = Input { at: self.clocks().wall, source: FrameSource::Host, cause, body };
         let effects = self.system.step(input).unwrap();
         let mut runs = Vec::new();
         for draft in effects.frames {
@@ -107,12 +117,12 @@ impl World {
 
     /// Does what is due now, and gives the runs that it sets going.
     fn tick(&mut self) -> Vec<(Seq, ScheduleEnded)> {
-        let due = self.schedule_queue.due(self.now, &self.system.fired);
+        let due = self.schedule_queue.due(self.clocks(), &self.system.fired);
         due.into_iter().flat_map(|fact| self.feed(fact.into(), None)).collect()
     }
 
     fn end(&mut self, (cause, ended): (Seq, ScheduleEnded)) {
-        self.schedule_queue.ended(&ended, self.now, u32::MAX);
+        self.schedule_queue.ended(&ended, self.clocks(), u32::MAX);
         self.feed(ended.into(), Some(cause));
     }
 
@@ -122,8 +132,9 @@ impl World {
             for run in self.tick() {
                 self.end(run);
             }
-            match self.schedule_queue.next().filter(|next| *next <= moment) {
-                Some(next) => self.now = self.now.max(next),
+            let next = self.schedule_queue.next_in(self.clocks()).map(|span| self.now.plus(span));
+            match next.filter(|next| *next <= moment) {
+                Some(next) => self.now = next,
                 None => break self.now = moment,
             }
         }
@@ -183,10 +194,10 @@ fn a_year_with_two_changes_of_the_clocks_and_five_hundred_restarts() {
         up.push((begun, world.now));
         // Some stops come when a run has just begun, and nobody is told that it has ended.
         if restart % 3 == 0 {
-            let next = world.schedule_queue.next().unwrap();
-            let soonest = next.since(world.now) < Millis(DAY / 12);
+            let next = world.schedule_queue.next_in(world.clocks()).unwrap();
+            let soonest = next < Millis(DAY / 12);
             if soonest {
-                world.now = next;
+                world.now = world.now.plus(next);
                 world.tick();
                 up.last_mut().unwrap().1 = world.now;
             }
@@ -261,4 +272,94 @@ fn a_schedule_that_is_changed_counts_from_then() {
     world.until(world.now);
     assert_eq!(world.fired["clock/it"].len(), before, "the hours before were not missed");
     assert!(world.skipped.iter().any(|(_, why)| why.contains("changed")));
+}
+
+/// A world in which an hourly schedule has run for five hours.
+fn five_hours(cron: &str, missed: MissedPolicy) -> World {
+    let mut world = World::new(vec![schedule("it", cron, missed)]);
+    world.until(YEAR.plus(Millis(5 * HOUR + 60_000)));
+    assert_eq!(world.fired["clock/it"].len(), 5);
+    world
+}
+
+// Finding D12, for schedules.
+#[test]
+fn another_attempt_does_not_wait_for_a_clock_that_was_put_back() {
+    for by in [25, -25, -25 * 60] {
+        let mut world = World::new(vec![schedule("it", "0 * * * *", MissedPolicy::RunOnce)]);
+        world.fails = true;
+        world.until(YEAR.plus(Millis(HOUR)));
+        assert_eq!(world.fired["clock/it"].len(), 1);
+        world.set = by * 60_000;
+        world.fails = false;
+        world.until(world.now.plus(Millis(11_000)));
+        assert_eq!(world.fired["clock/it"].len(), 2, "set by {by} minutes");
+        assert_eq!(world.fired["clock/it"][1], YEAR.plus(Millis(HOUR)), "the same run");
+        world.until(world.now.plus(Millis(2 * HOUR)));
+        let next = world.fired["clock/it"].get(2);
+        assert!(next.is_some_and(|due| world.clocks().wall.since(*due) < Millis(2 * HOUR)), "{next:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_is_put_back_a_little_repeats_no_run() {
+    for cron in ["0 * * * *", "every 1h"] {
+        for restarts in [false, true] {
+            let mut world = five_hours(cron, MissedPolicy::RunOnce);
+            world.set = -(HOUR as i64) / 2;
+            if restarts {
+                world.start();
+            }
+            world.until(world.now.plus(Millis(3 * HOUR)));
+            let fired = &world.fired["clock/it"];
+            let hours: Vec<_> = (1..=7).map(|hour| YEAR.plus(Millis(hour * HOUR))).collect();
+            assert_eq!(*fired, hours, "{cron}, {restarts}");
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_put_back_far_stalls_no_schedule() {
+    for cron in ["0 * * * *", "every 1h"] {
+        for missed in [MissedPolicy::RunOnce, MissedPolicy::Skip, MissedPolicy::RunAll] {
+            for restarts in [false, true] {
+                let mut world = five_hours(cron, missed);
+                world.set = -25 * HOUR as i64;
+                if restarts {
+                    world.start();
+                }
+                world.until(world.now.plus(Millis(5 * HOUR)));
+                let fired = &world.fired["clock/it"];
+                let after: Vec<_> = (1..=5).map(|hour| Millis(YEAR.0 - 20 * HOUR + hour * HOUR)).collect();
+                assert_eq!(fired[5..], after, "{cron}, {missed:?}, {restarts}");
+                let said = world.skipped.iter().filter(|(_, why)| why.contains("put back")).count();
+                assert_eq!(said, 1, "it is said, and once");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_forward_and_back_again_runs_nothing_twice() {
+    let mut world = five_hours("0 * * * *", MissedPolicy::RunOnce);
+    world.set = 25 * HOUR as i64;
+    world.until(world.now.plus(Millis(60_000)));
+    assert_eq!(world.fired["clock/it"].len(), 6, "what was missed is made up for once");
+    world.set = 0;
+    world.until(world.now.plus(Millis(2 * HOUR)));
+    let fired = &world.fired["clock/it"];
+    assert_eq!(fired[6..], [6, 7].map(|hour| YEAR.plus(Millis(hour * HOUR))));
+    let mut different = fired.clone();
+    different.sort_unstable();
+    different.dedup();
+    assert_eq!(different.len(), fired.len(), "{fired:?}");
+}
+
+#[test]
+fn a_single_moment_does_not_come_again_when_the_clock_is_put_back() {
+    let mut world = World::new(vec![schedule("it", "at 2026-01-02T00:00", MissedPolicy::RunOnce)]);
+    world.until(YEAR.plus(Millis(2 * DAY)));
+    world.set = -(2 * DAY as i64);
+    world.until(world.now.plus(Millis(3 * DAY)));
+    assert_eq!(world.fired["clock/it"].len(), 1);
 }

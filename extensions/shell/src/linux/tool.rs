@@ -98,6 +98,7 @@ impl Tool for Shell {
         ToolSpec {
             effects: EffectClass::Exec,
             timeout: CALL_TIMEOUT,
+            render: Some(json!({ "as": "code", "of": "stdout", "summary": "{command}" }).into()),
             input_schema: takes([
                 parameter("command", json!({ "type": "string", "minLength": 1 })),
                 number("timeout_ms", 1..=MAX_TIMEOUT_MS, format!("{DEFAULT_TIMEOUT_MS} if left out."))

@@ -1,4 +1,4 @@
-//! `bus list` and `bus show`.
+//! `bus list`, `bus show` and `bus dead`.
 
 use std::fs;
 
@@ -72,4 +72,45 @@ fn events_show_their_state_for_each_subscriber() {
     assert!(notes["subscribers"][0].as_str().unwrap().starts_with("keeper/"), "{notes}");
     let shown = scene.run(&["bus", "show", "notes.made"]).ok();
     assert!(shown.out.contains(": delivered"), "{shown:#?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn all_dead_letters_are_retried_or_those_of_one_subscriber() {
+    let scene = Scene::new();
+    scene.policy("profile: full-auto\n");
+    let folder = scene.home().join("extensions/keeper");
+    fs::create_dir_all(&folder).unwrap();
+    let handler = "class Keeper:\n    async def initialize(self, context):\n        \
+        self.folder = context.data_dir\n        \
+        context.subscribe_event('notes.made', self.keep)\n        \
+        context.subscribe_event('lights.on', self.keep)\n\n    \
+        async def keep(self, event):\n        \
+        if not (self.folder / 'open').exists():\n            raise RuntimeError('closed')\n        \
+        with open(self.folder / 'kept', 'a') as file:\n            file.write('kept\\n')\n";
+    fs::write(folder.join("main.py"), handler).unwrap();
+    let manifest = "id: keeper\nname: Keeper\nentrypoint: main:Keeper\n\
+        events: { subscribes: [{ topic: notes.made, handler: custom }, { topic: lights.on, handler: custom }] }\n";
+    fs::write(folder.join("manifest.yaml"), manifest).unwrap();
+    let _owner = Owner::begin(&scene);
+    let nothing = scene.run(&["bus", "dead", "retry", "--all"]).ok();
+    assert_eq!(nothing.out, "", "there is nothing to retry");
+    for (topic, key) in [("notes.made", "a"), ("notes.made", "b"), ("lights.on", "c")] {
+        scene.run(&["bus", "publish", topic, "{}", "--key", key]).ok();
+    }
+    let dead = || scene.run(&["bus", "dead", "list", "--json"]).ok().lines().len();
+    until("all attempts have failed", || dead() == 3);
+    let data = scene.home().join("data/keeper");
+    let kept = || fs::read_to_string(data.join("kept")).unwrap_or_default().lines().count();
+    fs::write(data.join("open"), "").unwrap();
+    let some = scene.run(&["bus", "dead", "retry", "--all", "--subscriber", "keeper/lights.on"]).ok();
+    assert_eq!(some.out.lines().count(), 1, "{some:#?}");
+    assert!(some.out.contains("is tried again by keeper/lights.on"), "{some:#?}");
+    until("the one is delivered", || kept() == 1);
+    assert_eq!(dead(), 2);
+    let rest = scene.run(&["bus", "dead", "retry", "--all"]).ok();
+    assert_eq!(rest.out.lines().count(), 2, "{rest:#?}");
+    until("the others are delivered", || kept() == 3);
+    assert_eq!(dead(), 0);
+    scene.verifies();
 }
