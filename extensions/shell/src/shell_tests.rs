@@ -351,7 +351,7 @@ fn what_runs_on_the_host_is_read_only_in_subfolders_and_reported_where_it_is_new
     assert!(many["warning"].as_str().unwrap().contains("and 2 more"), "{many}");
 }
 
-// Findings L1 and M10: a protected name is no way to make a command see what lies elsewhere.
+// Findings L1 and M10: a protected name does not make a command see what lies elsewhere.
 #[test]
 fn a_link_with_a_protected_name_shows_a_command_nothing() {
     let fixture = Fixture::new();
