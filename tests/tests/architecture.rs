@@ -640,7 +640,7 @@ fn a_retired_name_is_noticed() {
     breaks(planted("fn visit() {}\npub(crate) async fn refold() {}"), "planted.rs:2: `refold`");
     breaks(
         planted("enum A<T> { One(B), #[serde(rename = \"x\")]\n Two { y: Z },\n #[default]\n Errand, }"),
-        "planted.rs:3: `Errand`",
+        "planted.rs:4: `Errand`",
     );
     breaks(planted("enum A { House(B), C }"), "`House`");
     breaks(planted("enum A { B }\nenum C { D, Door(Parent) }"), "planted.rs:2: `Door`");

@@ -344,7 +344,8 @@ pub fn code_map_order(text: &str, crates: &[Crate]) -> Vec<String> {
     {
         broken.push(format!("ARCHITECTURE.md: the code map has no row for {}", from.folder));
     }
-    for from in crates.iter().filter(|from| !from.folder.contains("testkit")) {
+    let is_product = |from: &&Crate| ["crates/", "extensions/"].iter().any(|it| from.folder.starts_with(it));
+    for from in crates.iter().filter(|from| is_product(from) && from.folder != "crates/testkit") {
         for to in crates.iter().filter(|to| from.dependencies.contains(&to.name)) {
             if let (Some(above), Some(below)) = (row(&from.folder), row(&to.folder))
                 && below <= above
