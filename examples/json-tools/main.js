@@ -41,6 +41,6 @@ function read(document, name) {
   try {
     return JSON.parse(document);
   } catch (error) {
-    throw invalidArguments(`\`${name}\` is no JSON: ${error.message}`);
+    throw invalidArguments(`\`${name}\` is not valid JSON: ${error.message}`);
   }
 }

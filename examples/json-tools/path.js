@@ -11,7 +11,7 @@ function steps(path) {
   const found = [...path.matchAll(/\[(\*|\d+)\]|([^.[\]]+)/g)];
   const read = found.map(([, position, name]) => name ?? (position === "*" ? "*" : Number(position)));
   const written = found.map(([text]) => text).join("");
-  if (written !== path.replaceAll(".", "")) throw invalidArguments(`\`${path}\` is no path`);
+  if (written !== path.replaceAll(".", "")) throw invalidArguments(`\`${path}\` is not a path`);
   return read;
 }
 

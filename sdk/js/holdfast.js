@@ -315,7 +315,7 @@ function toBytes(content) {
   return Uint8Array.from(bytes);
 }
 
-/** UTF-8 as text. What is no UTF-8 is a failure. */
+/** UTF-8 as text. Invalid UTF-8 is a failure. */
 function fromBytes(bytes) {
   let coded = "";
   for (const byte of bytes) coded += "%" + byte.toString(16).padStart(2, "0");

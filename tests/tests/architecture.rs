@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
+#[path = "architecture/glossary.rs"]
+mod glossary;
 #[path = "architecture/inventory.rs"]
 mod inventory;
 #[path = "architecture/names.rs"]
@@ -374,6 +376,19 @@ fn something_left_for_later_is_noticed() {
 }
 
 #[test]
+fn booleans_are_decided_with_if() {
+    holds(rules::boolean_matches(&tree::files(&["rs"])));
+}
+
+#[test]
+fn a_match_on_a_boolean_is_noticed() {
+    let planted = |text: &str| rules::boolean_matches(&[File::new("crates/store/src/planted.rs", text)]);
+    breaks(planted("match a {\n    true => b,\n    false => c,\n}"), "crates/store/src/planted.rs:2");
+    breaks(planted("match a {\n    false if b => {}\n    _ => c,\n}"), "crates/store/src/planted.rs:2");
+    holds(planted("match (a, b) {\n    (true, false) => c,\n    _ => d(true, |e| false),\n}\nif true {}"));
+}
+
+#[test]
 fn texts_and_comments_use_established_words() {
     let files = tree::files(&["md", "rs", "wit"]);
     for expected in
@@ -399,9 +414,15 @@ fn a_metaphor_in_a_text_or_a_comment_is_noticed() {
         ("What came\nof it.", "came of"),
         ("| a | is left alone |", "left alone"),
         ("# What went wrong of late", "of late"),
+        ("A name is no number.", "is no number"),
+        ("These were no\n`files`.", "were no `"),
+        ("It gave no way.", "gave no way"),
+        ("It was left behind.", "left behind"),
+        ("Of three, none is left.", "none is left"),
     ] {
         breaks(page(text), &format!("\"{expected}\" is not plain"));
     }
+    holds(page("There is no such page, and it is no longer wanted. Is it so? No."));
     breaks(page("one\nmade anew"), "docs/planted.md:2:");
     holds(page(
         "Recommended, well-formed; what is left. Alone it is not\n\nwell. `unwell` is a field.\n\n```\nmend\n```\n",
@@ -413,8 +434,48 @@ fn a_metaphor_in_a_text_or_a_comment_is_noticed() {
     let source = |text: &str| prose::words(&[File::new("crates/runtime/src/planted.rs", text)]);
     breaks(source("// It gives way\n// to the next."), "crates/runtime/src/planted.rs:1: \"gives way\"");
     breaks(source("let text = \"made anew\";"), "\"anew\"");
+    breaks(source("// What is none."), "\"is none\"");
+    breaks(source("format!(\"`{x}` is no {what}\")"), "\"is no {\"");
+    holds(source("fn what_is_no_matter() {}\nlet python = \"if found is None\";"));
     holds(source("// None if there is none.\nfn let_go() {}\n"));
     holds(prose::words(&[File::new("sdk/rust/src/bindings/planted.rs", "// anew")]));
+}
+
+#[test]
+fn the_glossary_is_short_and_its_types_exist() {
+    let text = fs::read_to_string(tree::root().join("docs/glossary.md")).unwrap();
+    holds(glossary::broken_rows(&text, &tree::files(&["rs"])));
+}
+
+#[test]
+fn a_glossary_with_a_wrong_path_or_a_second_row_is_noticed() {
+    let sources = [
+        File::new("crates/lane-a/src/wire.rs", "use b::Gone;\npub enum Lane { Native }\nimpl Id {}"),
+        File::new("crates/lane-a/src/bus/event.rs", "pub fn publish() {} // struct Hidden"),
+    ];
+    let page = |rows: &str| {
+        glossary::broken_rows(&format!("| term | meaning | Rust type |\n|---|---|---|\n{rows}"), &sources)
+    };
+    holds(page(
+        "| a* | . | `lane_a::wire::Lane` |\n| b | . | `lane_a::Lane::Native` |\n| c | . | `lane_a::wire::Id` |\n\
+         | d | . | `lane_a::bus` |\n| e | . | `lane_a::bus::publish` |\n",
+    ));
+    for path in [
+        "lane_a::wire::Gone",
+        "lane_a::bus::Hidden",
+        "lane_a::bus::Lane",
+        "lane_a::Lane::Wasm",
+        "lane_a::queue",
+        "lane_b::wire::Lane",
+        "Lane",
+    ] {
+        breaks(page(&format!("| a | . | `{path}` |\n")), &format!("there is no `{path}`"));
+    }
+    breaks(page("| a* | . | `lane_a::Lane` |\n| A | . | `lane_a::Id` |\n"), "\"a\" has two rows");
+    breaks(page("| a | . | |\n"), "\"a\" names no Rust type");
+    let many: String = (0..=glossary::ROW_LIMIT).map(|at| format!("| {at} | . | `lane_a::Id` |\n")).collect();
+    breaks(page(&many), "has 61 rows, at most 60 are allowed");
+    breaks(page(""), "has 0 rows");
 }
 
 #[test]
@@ -465,6 +526,30 @@ fn the_files_that_the_architecture_names_exist() {
     let text = fs::read_to_string(tree::root().join("ARCHITECTURE.md")).unwrap();
     assert!(text.contains("### kernel\n") && text.contains("`session/turn.rs`"));
     holds(prose::named_files(&text, &tree::crates(), |path| tree::root().join(path).exists()));
+}
+
+#[test]
+fn the_code_map_lists_every_crate_above_its_dependencies() {
+    let text = fs::read_to_string(tree::root().join("ARCHITECTURE.md")).unwrap();
+    holds(prose::code_map_order(&text, &tree::crates()));
+}
+
+#[test]
+fn a_row_of_the_code_map_in_the_wrong_place_is_noticed() {
+    let crates = [
+        planted_crate("holdfast-home", "crates/home", &["holdfast-policy"]),
+        planted_crate("holdfast-policy", "crates/policy", &[]),
+        planted_crate("holdfast-ext-files", "extensions/files", &["holdfast-policy"]),
+    ];
+    let map = |rows: &str| prose::code_map_order(&format!("## Code map\n\n{rows}"), &crates);
+    holds(map("| `extensions/*/` | b |\n| `crates/home/` | b |\n| `crates/policy/` | b |"));
+    breaks(map("| `crates/policy/` |\n| `crates/home/` |"), "the row of crates/home is not above");
+    breaks(map("| `crates/policy/` `crates/home/` |"), "the row of crates/home is not above");
+    breaks(
+        map("| `crates/home/` |\n| `crates/policy/` |\n| `extensions/*/` |"),
+        "the row of extensions/files",
+    );
+    breaks(map("| `crates/home/` |"), "no row for crates/policy");
 }
 
 #[test]
@@ -552,7 +637,15 @@ fn a_retired_name_is_noticed() {
     breaks(planted("pub struct House;"), "crates/runtime/src/planted.rs:1: `House` is a retired name");
     breaks(planted("\nmod refold;"), "crates/runtime/src/planted.rs:2: `refold`");
     breaks(planted("const PATIENCE: u8 = 1;"), "`PATIENCE`");
-    holds(planted("/// A house.\npub struct Warehouse; fn made() {}"));
+    breaks(planted("fn visit() {}\npub(crate) async fn refold() {}"), "planted.rs:2: `refold`");
+    breaks(
+        planted("enum A<T> { One(B), #[serde(rename = \"x\")]\n Two { y: Z },\n #[default]\n Errand, }"),
+        "planted.rs:4: `Errand`",
+    );
+    breaks(planted("enum A { House(B), C }"), "`House`");
+    breaks(planted("enum A { B }\nenum C { D, Door(Parent) }"), "planted.rs:2: `Door`");
+    holds(planted("/// A house.\npub struct Warehouse; fn remade() {}"));
+    holds(planted("enum A { One(House), Two { desk: Desk } }\nfn a(it: A) { b(House, c()); }"));
 }
 
 #[test]
@@ -586,12 +679,19 @@ fn a_comparison_with_the_id_of_a_built_in_extension_is_noticed() {
         "const CORE: &[&str] = &[\"files\", \"other\"];\nfn a(id: &str) -> bool { CORE.contains(&id) }",
         "fn a(id: &str) -> bool { match id { \"results\" => true, _ => false } }",
         "fn a(hook: &str) -> bool { hook.strip_prefix(\"results\").is_some() }",
+        "fn a(id: &str) -> bool { matches!(id, \"setup\") }",
+        "fn a(id: &Id) -> bool { matches!(id.as_str().get(..9), Some(\"files\" | \"results\")) }",
+        "fn a(id: &str) -> bool {\n    matches!(\n        id,\n        \"other\"\n            | \"setup\"\n    )\n}",
+        "const SETUP: &str = \"setup\";\nfn a(id: &str) -> bool { matches!(id, SETUP) }",
+        "fn a(id: &str) -> bool { matches!(id, it if it == \"setup\") }",
     ] {
         breaks(planted(place, text), "crates/runtime/src/planted.rs");
     }
     for text in [
         "fn a() -> Extension { Extension::new(\"setup\") }",
         "fn a(name: &str) -> bool { name == \"settings\" }",
+        "fn a(name: &str) -> bool { matches!(name, \"settings\" | \",\") && told(\"setup\") }",
+        "fn a() -> bool { matches!(role(\"setup\"), Role::Tool) }",
         "// id == \"setup\"",
         "#[cfg(test)]\nmod tests { fn a(id: &str) -> bool { id == \"setup\" } }",
     ] {

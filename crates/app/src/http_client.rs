@@ -58,7 +58,7 @@ async fn send(request: OutgoingRequest) -> Result<IncomingResponse, SendError> {
         .user_agent(concat!("holdfast/", env!("CARGO_PKG_VERSION")))
         .build()?;
     let method =
-        Method::from_bytes(method.as_bytes()).map_err(|_| SendError::Invalid("this is no method"))?;
+        Method::from_bytes(method.as_bytes()).map_err(|_| SendError::Invalid("invalid HTTP method"))?;
     let mut sent = client.request(method, url);
     for (name, value) in headers {
         sent = sent.header(name, value);

@@ -12,6 +12,6 @@ pub fn schema(name: &str) -> Result<Value, Problem> {
         "policy" => Ok(holdfast_policy::schema()),
         "settings" => Ok(holdfast_home::schema()),
         other => Err(Problem::new(Code::UsageInvalid, format!("there is no schema `{other}`"))
-            .help("The schemas are `frames`, `manifest`, `settings`, `policy`, `process` and `protocol`.")),
+            .help("The schemas are `frames`, `manifest`, `settings`, `policy`, `process` and `rpc`.")),
     }
 }

@@ -18,7 +18,7 @@ pub(crate) fn unused_settings(
 ) -> Vec<Problem> {
     let installed: BTreeSet<String> = extensions.iter().map(|view| view.id.to_string()).collect();
     let folder = home.extensions();
-    // A disabled one, and one that cannot be read, are no extensions of the runtime.
+    // A disabled one, and one that cannot be read, are not known to the runtime.
     let on_disk = |id: &str| folder.join(id).is_dir() || single_file(&folder, id).is_some();
     let configured = settings.extensions.keys().map(|id| (format!("extensions.{id}"), id.as_str()));
     let default = settings.channels.default.iter().map(|id| ("channels.default".to_owned(), id.as_str()));

@@ -71,5 +71,10 @@ impl FileDraft {
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(path))?.sync_all()
+    File::open(folder_of(path))?.sync_all()
+}
+
+/// The folder of a file. The parent of a bare name is an empty path, which cannot be opened.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

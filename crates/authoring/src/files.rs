@@ -1,6 +1,5 @@
 //! Writing files atomically, and reading those of a project, which may have been downloaded: regular files of a bounded size.
 
-use std::io::Write;
 use std::path::Path;
 
 use holdfast_contract::problem::{Code, Problem};
@@ -9,24 +8,11 @@ use holdfast_untrusted_files::TempFolder;
 /// The largest file of a project, or of what is built from it.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// Writes a file atomically, through a temporary file in the same folder.
+/// Writes a file atomically, with the folders above it. Everybody may read it.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Problem> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let written = || -> std::io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        let mut file = tempfile::Builder::new().prefix(".holdfast-").tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        // Temporary files are readable by their owner only; the result has ordinary permissions.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        }
-        file.as_file().sync_all()?;
-        file.persist(path)?;
-        Ok(())
-    };
-    written().map_err(|error| unusable(path, "written", &error))
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    let written = folder.and_then(|()| holdfast_atomic_file::replace(path, bytes, 0o644));
+    written.map_err(|error| unusable(path, "written", &error))
 }
 
 /// Writes several files into a folder.

@@ -87,7 +87,7 @@ impl LoadedExtension {
         let Reply::Descriptors(descriptors) = reply else {
             return Err(Problem::new(
                 Code::ExtensionFault,
-                format!("{reply:?} is no answer to being loaded"),
+                format!("{reply:?} is not a valid answer to being loaded"),
             ));
         };
         let requested = manifest.requests();

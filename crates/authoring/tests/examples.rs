@@ -34,7 +34,7 @@ fn exports(built: &Built) -> Vec<String> {
     let bytes = std::fs::read(&built.component).unwrap();
     let decoded = wit_component::decode(&bytes).unwrap();
     let wit_component::DecodedWasm::Component(resolve, world) = decoded else {
-        panic!("{} is no component", built.component.display())
+        panic!("{} is not a component", built.component.display())
     };
     let world = &resolve.worlds[world];
     for key in world.imports.keys() {

@@ -161,10 +161,7 @@ async fn an_attempt_that_finds_its_subscriber_down_does_not_count() {
         move |delivery: Delivery| {
             let down = calls.fetch_add(1, Ordering::SeqCst) < 20;
             last.store(delivery.attempt, Ordering::SeqCst);
-            std::future::ready(match down {
-                true => Err(Fault::new(Code::SubscriberDown, "not up")),
-                false => Ok(()),
-            })
+            std::future::ready(if down { Err(Fault::new(Code::SubscriberDown, "not up")) } else { Ok(()) })
         }
     };
     let bus = lab.open(vec![twice(Subscription::new("down", &["t"], handler).unwrap())]).await;

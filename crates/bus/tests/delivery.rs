@@ -124,7 +124,7 @@ async fn only_the_handler_that_failed_is_tried_again() {
     assert_eq!(dead.len(), 1);
     assert_eq!((dead[0].subscriber.as_str(), dead[0].attempts), ("panics", 5));
     let fault = dead[0].fault.clone().unwrap();
-    assert_eq!((fault.code, fault.message.as_str()), (Code::HandlerBroke, "told to"));
+    assert_eq!((fault.code, fault.message.as_str()), (Code::HandlerBroke, "panicked: told to"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

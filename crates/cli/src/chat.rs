@@ -268,7 +268,7 @@ impl Chat {
     }
 
     fn gone(&self) -> Problem {
-        let what = "the process that owns the home has gone";
+        let what = "disconnected from the process that owns the home";
         let help = format!(
             "What was acknowledged is on disk. Go on with `holdfast chat --session {}`.",
             one_line(self.session.as_str())

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// How a command ends, where it is no error of usage or configuration.
+/// How a command ends, other than with an error of usage or configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Done.

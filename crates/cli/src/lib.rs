@@ -174,7 +174,7 @@ fn block_on(command: impl Future<Output = Result<Exit, Problem>>) -> Result<Exit
     exit
 }
 
-/// Help and version are no failure; anything else is bad usage, in our own form.
+/// Help and version are not failures; anything else is bad usage, in our own form.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         return left_with(output::write_text(&error.to_string()).map(|()| Exit::Done));

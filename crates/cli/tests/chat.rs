@@ -300,7 +300,7 @@ fn an_owner_that_disconnects_is_reported() {
     });
     chat.until("› ");
     signal(&gone);
-    chat.until("the process that owns the home has gone");
+    chat.until("disconnected from the process that owns the home");
     chat.until("holdfast chat --session ");
     chat.ends_with(1);
 }
@@ -390,7 +390,7 @@ fn the_terminal_is_left_as_it_was_found() {
             None => drop(chat.until("› ")),
         }
         signal(&gone);
-        chat.until("the process that owns the home has gone");
+        chat.until("disconnected from the process that owns the home");
         chat.until("modes");
         assert_eq!(chat.until("over").trim(), found);
     }

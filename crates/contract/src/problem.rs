@@ -4,6 +4,7 @@
 //! [`Problem`] is for a person at a surface; [`Fault`] is the short form that goes into frames. The catalogue in
 //! `docs/reference/errors.md` is generated from [`Code::ALL`].
 
+use std::any::Any;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -281,6 +282,13 @@ impl Fault {
     /// A fault with this code and message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
+    }
+
+    /// A panic as a fault with this code: the payload that unwinding carries, where it is a text.
+    pub fn panicked(code: Code, payload: &(dyn Any + Send)) -> Self {
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        Self::new(code, format!("panicked: {}", text.unwrap_or("no message")))
     }
 }
 

@@ -5,10 +5,14 @@ use std::fs;
 use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use holdfast_testkit::terminal::TestTerminal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_holdfast");
+
+/// How long anything may take before the test gives up.
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// What is said first, then three writes that a person is asked about, an answer that never ends, and another write.
 const SCRIPT: &str = r#"
@@ -21,6 +25,16 @@ const SCRIPT: &str = r#"
 - says: The third was not wanted.
 - stalls: "This sentence has no end, however long one waits for the full stop, which is why it has to be cancelled by the person who reads it"
 "#;
+
+/// Waits until something holds, which another process brings about.
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !holds() {
+        assert!(Instant::now() < deadline, "timed out after {TIMEOUT:?} waiting for: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
 
 /// A home, a workspace and a script.
 struct Place {
@@ -422,19 +436,14 @@ fn a_chat_is_a_channel() {
 fn a_notice_without_a_channel_waits_for_the_next_chat() {
     let place = Place::new("[]");
     let mut up = place.command().args(["up", "--unsupervised"]).spawn().unwrap();
-    let listens = || place.run(&["status"]).1.contains("process");
-    while !listens() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    until("the owner listens", || place.run(&["status"]).1.contains("process"));
     let (code, told) = place.run(&["bus", "publish", "system.user.notify", r#"{"text": "the tide turns"}"#]);
     assert_eq!(code, 0, "{told}");
     // It is waited for channels that come up, and then for a chat.
     let waits = |told: &str| {
         told.lines().any(|line| line.contains("router.terminal") && line.contains(r#""open":1"#))
     };
-    while !waits(&place.run(&["bus", "status", "--json"]).1) {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    until("the notice waits for a chat", || waits(&place.run(&["bus", "status", "--json"]).1));
     assert_eq!(place.run(&["down"]).0, 0);
     up.wait().unwrap();
     let mut chat = place.chat(&[]);

@@ -1,5 +1,5 @@
 //! The path of the home and the paths in it. Nothing is created or read here. `home/permissions.rs` checks whether it may be trusted,
-//! `home/kinds.rs` what in it is no file or folder.
+//! `home/kinds.rs` what in it is neither a file nor a folder.
 
 mod kinds;
 mod permissions;

@@ -122,7 +122,7 @@ fn of_twenty_processes_one_wins_and_a_killed_one_lets_go() {
         assert!(word.ends_with(&format!("is owned by process {pid}")), "{index}: {word}");
     }
     assert_eq!(scene.home.owner().unwrap().pid, Some(pid));
-    write(scene.home.control_socket(), "left behind");
+    write(scene.home.control_socket(), "stale");
     children[winner].kill().unwrap();
     children[winner].wait().unwrap();
     assert!(fs::read_to_string(scene.home.lock_file()).unwrap().contains(&pid.to_string()));

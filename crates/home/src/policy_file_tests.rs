@@ -84,7 +84,7 @@ fn a_rule_is_added_and_the_rest_stays() {
         assert_eq!(text.contains('\r'), written.contains('\r'));
         assert_eq!(mode(&scene.home.policy_file()), 0o640);
         let names: Vec<_> = fs::read_dir(scene.home.config()).unwrap().collect();
-        assert_eq!(names.len(), 1, "nothing is left behind: {names:?}");
+        assert_eq!(names.len(), 1, "no temporary file remains: {names:?}");
         // Once is enough, and a second one fits behind it.
         scene.home.remember_rule(&rule("always-git")).unwrap();
         assert_eq!(fs::read_to_string(scene.home.policy_file()).unwrap(), written);

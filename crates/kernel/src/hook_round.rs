@@ -21,7 +21,7 @@ pub struct HookAnswers<'a> {
 
 impl<'a> HookAnswers<'a> {
     /// The hook answers that a fact carries, if it carries any. The policy never merely agrees: it names its rule, so a fact in which
-    /// it agrees is no answer.
+    /// it agrees does not count as an answer.
     pub fn of(body: &'a Body) -> Option<Self> {
         match body {
             Body::HookAgreed(fact) if fact.hooks.iter().any(HookId::is_policy) => None,

@@ -43,7 +43,7 @@ impl McpLane {
     /// A lane over the activations of a vault.
     pub fn new(vault: Arc<dyn Vault>, places: McpPlaces) -> Self {
         let pins = Arc::new(PinStore::new(places.pins.clone()));
-        // Files of an earlier run are stale. It is no error if there are none.
+        // Files of an earlier run are stale; usually there are none.
         let _ = remove_tree(&places.code);
         Self { vault, places, pins, log: None, report: None, demand: None }
     }
@@ -152,9 +152,10 @@ mod loading {
                 McpServer::Local { command, args, env } => {
                     let mut words = vec![command.program().to_owned()];
                     words.extend(command.arguments().iter().cloned().chain(args));
-                    let code = match bundle.files.is_empty() {
-                        true => None,
-                        false => Some(lay_out(bundle, &*self.vault, &self.places.code)?),
+                    let code = if bundle.files.is_empty() {
+                        None
+                    } else {
+                        Some(lay_out(bundle, &*self.vault, &self.places.code)?)
                     };
                     let plan = Box::new(self.plan(extension, bundle, words, code.as_ref())?);
                     let env = env.into_iter().chain(options.env.clone()).collect();

@@ -93,9 +93,12 @@ impl Listing {
     pub fn as_approved(&self, approved: &Listing) -> Listing {
         let unapproved = self.unapproved(approved);
         let known: BTreeMap<_, _> = approved.tools.iter().map(|tool| (&tool.name, tool)).collect();
-        let tools = self.tools.iter().filter_map(|tool| match unapproved.contains_key(&tool.name) {
-            true => known.get(&tool.name).map(|tool| (*tool).clone()),
-            false => Some(tool.clone()),
+        let tools = self.tools.iter().filter_map(|tool| {
+            if unapproved.contains_key(&tool.name) {
+                known.get(&tool.name).map(|tool| (*tool).clone())
+            } else {
+                Some(tool.clone())
+            }
         });
         Listing { tools: tools.collect(), ..self.clone() }
     }

@@ -108,7 +108,7 @@ pub(crate) fn observe(calls: &ActiveCalls, message: &ClientJsonRpcMessage) {
     }
 }
 
-/// An answer to discovery that is none, as an error: a server of an earlier revision may answer what it does not know with an empty
+/// An invalid answer to discovery, as an error: a server of an earlier revision may answer what it does not know with an empty
 /// result, and then the handshake is tried.
 pub(crate) fn discovered(answer: ServerJsonRpcMessage) -> ServerJsonRpcMessage {
     match answer {

@@ -1,5 +1,5 @@
 //! Messages over the streams of a confined program, one in each line. What a program sends is bounded: the length of a line, the number
-//! of lines that are no message, and the notifications that it sends unasked. What breaks the protocol closes the connection.
+//! of lines that are not messages, and the notifications that it sends unasked. What breaks the protocol closes the connection.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -24,7 +24,7 @@ use crate::server::{discovered, discovers, observe};
 
 /// The longest line that either side may send.
 pub(crate) const MAX_LINE_BYTES: usize = 8 << 20;
-/// Lines that are no message and are passed over.
+/// Lines that are not messages and are skipped.
 const MAX_ODD_LINES: u32 = 16;
 /// Notifications and requests between two of our messages.
 const MAX_UNASKED: u32 = 10_000;
@@ -193,12 +193,13 @@ impl MessageReader {
                 Err(error) => {
                     self.odd += 1;
                     if self.odd > MAX_ODD_LINES {
-                        return self
-                            .violation(&format!("more than {MAX_ODD_LINES} lines are no message: {error}"));
+                        return self.violation(&format!(
+                            "more than {MAX_ODD_LINES} lines are not messages: {error}"
+                        ));
                     }
                     let text = String::from_utf8_lossy(&self.line).into_owned();
                     self.calls
-                        .log(LogLevel::Warning, &format!("a line is no message and is passed over: {text}"));
+                        .log(LogLevel::Warning, &format!("skipped a line that is not a message: {text}"));
                 }
             }
         }

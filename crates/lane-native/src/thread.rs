@@ -20,7 +20,7 @@ pub fn on_thread<T: Send + 'static>(
     let slot = answer.0.clone();
     let run = move || {
         let done = catch_unwind(AssertUnwindSafe(work));
-        let value = done.unwrap_or_else(|_| Err(Fault::new(Code::Internal, "the work panicked")));
+        let value = done.unwrap_or_else(|panic| Err(Fault::panicked(Code::Internal, &*panic)));
         let mut slot = slot.lock();
         slot.value = Some(value);
         if let Some(waker) = slot.waker.take() {

@@ -106,7 +106,7 @@ fn each_session_has_its_own_folder_and_none_reaches_the_home() {
     assert_eq!(named.of(&TurnContext::default()).unwrap().path(), at("one"));
 }
 
-// Finding C2: the workspace was no danger when the session began.
+// Finding C2: the workspace was safe when the session began.
 #[test]
 fn a_link_that_is_made_later_is_noticed_at_the_next_call() {
     let scratch = tempfile::tempdir().unwrap();

@@ -95,7 +95,7 @@ pub(crate) fn response(id: u64, answer: Result<Vec<u8>, String>) -> Result<Value
             Fault::new(code, error.message)
         }),
         RpcMessage::Response { id: of, .. } => Err(violation(format!("{of} is not the id of the request"))),
-        _ => Err(violation("the answer is no response".to_owned())),
+        _ => Err(violation("the answer is not a response".to_owned())),
     }
 }
 
@@ -110,7 +110,7 @@ impl Image {
         }
     }
 
-    /// Answers `hello`. It is no call: the plugin cannot ask anything meanwhile.
+    /// Answers `hello`. It is not a call: the plugin cannot ask anything meanwhile.
     pub(crate) async fn describe(self: &Arc<Self>, hello: &ToExtension) -> Result<Value, Fault> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (hello, image) = (encoded(Some(id), hello)?, self.clone());

@@ -61,7 +61,7 @@ pub(crate) fn marked<T>(mark: Mark, work: impl FnOnce() -> T) -> T {
 
 /// The activations that ended earlier processes.
 pub(crate) fn left_behind(path: &Path) -> Vec<Digest> {
-    // A list that is not there or cannot be read is no evidence.
+    // A list that is not there or cannot be read is not evidence.
     let mut text = String::new();
     if let Ok(file) = holdfast_untrusted_files::open_regular(OpenOptions::new().read(true), path) {
         let _unread = file.take(MAX_BYTES).read_to_string(&mut text);

@@ -61,7 +61,7 @@ pub struct PluginLane {
 impl PluginLane {
     /// A lane over the activations of a vault, which loads nothing unless `allowed` says so.
     pub fn new(vault: Arc<dyn Vault>, places: PluginPlaces, allowed: ProfileCheck) -> Self {
-        // Files of an earlier run are stale. It is no error if there are none.
+        // Files of an earlier run are stale; usually there are none.
         let _ = remove_tree(&places.code);
         let crashed = Arc::new(left_behind(&places.crashed));
         let (watched, images) = Default::default();

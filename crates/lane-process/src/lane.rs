@@ -111,7 +111,7 @@ impl ProcessLane {
 
     fn starting(starts: Starts, vault: Arc<dyn Vault>, mut places: Places) -> Self {
         places.code.push(starts.name());
-        // Files of an earlier run are stale. It is no error if there are none.
+        // Files of an earlier run are stale; usually there are none.
         let _ = remove_tree(&places.code);
         Self {
             vault,

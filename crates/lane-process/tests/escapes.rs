@@ -46,7 +46,7 @@ fn judge(case: &Case, answer: &Value) -> Option<String> {
         (Some(why), []) => Some(format!("{name}: should work, and does not: {why}")),
         (None, _) => Some(format!("{name}: it worked: {answer}")),
         (Some(why), expected) if expected.iter().any(|it| why.starts_with(it)) => None,
-        (Some(why), expected) => Some(format!("{name}: {why:?} is none of {expected:?}")),
+        (Some(why), expected) => Some(format!("{name}: {why:?} is not one of {expected:?}")),
     }
 }
 
@@ -84,7 +84,7 @@ async fn resource_exhaustion_is_contained() {
             Err(_) => "no answer".to_owned(),
         };
         if !expected.iter().any(|it| told.contains(it)) {
-            broken.push(format!("{name}: {told:?} is none of {expected:?}"));
+            broken.push(format!("{name}: {told:?} is not one of {expected:?}"));
         }
         drop(bomb);
         let well = tokio::time::timeout(TIMEOUT, world.attempt(&neighbour, "result = 'well'")).await;

@@ -34,11 +34,11 @@ while True:
 const REFUSED: &[(&str, &str, &str)] = &[
     ("ends before it says a word", "sys.exit(3)", "has exited (exit status: 3)"),
     ("is killed", "os.kill(os.getpid(), 9)", "has exited (signal: 9"),
-    ("is no program", "raise SystemError('broken')", "has exited (exit status: 1): SystemError: broken"),
+    ("is not a program", "raise SystemError('broken')", "has exited (exit status: 1): SystemError: broken"),
     ("speaks another language", "print('hello')", "protocol violation: expected value"),
     ("sends nothing but a line's end", "print()", "protocol violation: EOF while parsing"),
     (
-        "sends bytes that are no text",
+        "sends bytes that are not text",
         "sys.stdout.buffer.write(b'\\xff\\xfe\\n'); sys.stdout.flush(); time.sleep(9)",
         "protocol violation",
     ),

@@ -99,7 +99,7 @@ impl Lane for RemoteLane {
     }
 
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
-        let unknown = || Fault::new(Code::ExtensionUnknown, format!("`{}` is no remote", extension.id));
+        let unknown = || Fault::new(Code::ExtensionUnknown, format!("`{}` is not a remote", extension.id));
         let target = self.targets.get(&extension.digest).cloned().ok_or_else(unknown);
         let (token, folder) = (self.token.clone(), self.data.join(extension.id.as_str()));
         Box::pin(async move {

@@ -379,7 +379,7 @@ fn file(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
 
 /// A question that a channel is to show.
 fn question(arguments: &Content) -> Result<GuestRequest<'_>, Fault> {
-    let odd = || Fault::new(ErrorCode::ToolArguments, "the question's choices make no sense");
+    let odd = || Fault::new(ErrorCode::ToolArguments, "the question's choices are invalid");
     let choices = arguments.value().get("choices").and_then(Value::as_array).ok_or_else(odd)?;
     let read = choices.iter().map(choice).collect::<Option<Vec<_>>>().ok_or_else(odd)?;
     let (user, text) = (field(arguments, "user")?, field(arguments, "text")?);

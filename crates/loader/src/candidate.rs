@@ -41,7 +41,7 @@ pub(crate) const SINGLE: &[&str] = &["tools", "channels"];
 /// The packages that single files need which do not say so themselves, in the folder of all extensions.
 pub(crate) const REQUIREMENTS: &str = "requirements.txt";
 
-/// The files beside a single file that are no extensions, and may be imported by it: `_*.py`.
+/// The files beside a single file that are not extensions, and may be imported by it: `_*.py`.
 pub(crate) fn helpers(folder: &Path, file: &str) -> Result<Vec<String>, Problem> {
     let kind = file.split('/').next().unwrap_or_default();
     let beside = names(&folder.join(kind))?.into_iter();
@@ -112,7 +112,7 @@ pub fn single(
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let text = format!("id: {name}\nname: {name}\nentrypoint: {file}\n");
     manifest::parse(&path, &text).map_err(|_| {
-        let what = format!("`{name}` is no name that an extension may have");
+        let what = format!("`{name}` is not a valid name for an extension");
         Problem::in_file(Code::ManifestValue, &path, what)
             .help("Rename the file: letters, digits, `-` and `_`.")
     })?;
@@ -155,7 +155,7 @@ pub fn candidate(
         return Err(Problem::in_file(
             Code::ManifestValue,
             folder,
-            format!("`{name}` is no id that an extension may have"),
+            format!("`{name}` is not a valid extension id"),
         ));
     }
     let file = folder.join("manifest.yaml");

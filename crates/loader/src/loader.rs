@@ -19,6 +19,7 @@ use holdfast_contract::manifest::{
 };
 use holdfast_contract::problem::{Code, Fault, Problem, Severity};
 use holdfast_contract::system_frames::{FoundExtension, ScheduleSpec, SetupSpec, SubscriptionSpec};
+use holdfast_contract::text::one_line;
 use holdfast_contract::wire::{Bundle, Vault};
 use holdfast_lane_declarative::{PROMPT, declared_agent};
 use holdfast_policy::{Policy, granted_to, rooted};
@@ -268,7 +269,7 @@ impl Loader {
         }
     }
 
-    /// Whether nothing of this name is on the disk. An error other than that there is nothing is no answer.
+    /// Whether nothing of this name is on the disk. Any other error counts as present.
     fn is_absent(&self, id: &ExtensionId) -> Result<(), Problem> {
         if let Some(problem) = &self.blind {
             return Err(problem.clone());
@@ -301,7 +302,7 @@ impl Loader {
     fn there(&mut self, changes: &mut Changes) -> BTreeMap<ExtensionId, ExtensionLocation> {
         let (mut folders, single, blind) = listed(&self.folder);
         let blind = blind.or_else(|| self.is_lost());
-        // One that lost its manifest while it was in use is reported; a folder that never had one is no extension.
+        // One that lost its manifest while it was in use is reported; a folder that never had one is not an extension.
         folders.retain(|name| {
             self.seen.contains_key(&name.as_str().into()) || has_manifest(&self.folder.join(name.as_str()))
         });
@@ -464,7 +465,7 @@ impl Loader {
             version: manifest.version.as_str().into(),
             digest: self.vault.keep(&bundle, files)?,
             lane: bundle.lane.clone(),
-            description: in_short(&manifest.description),
+            description: one_line(&manifest.description, MAX_DESCRIPTION_CHARS),
             may_call: {
                 let granted = bundle.grants.extensions.iter();
                 granted.filter(|id| !manifest.depends_on.contains(id)).cloned().collect()
@@ -514,15 +515,6 @@ fn taken_by_built_in(id: &ExtensionId, path: &Path) -> Problem {
 
 /// The longest description that is kept in mind.
 const MAX_DESCRIPTION_CHARS: usize = 240;
-
-/// A description in a line.
-fn in_short(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
 
 /// Where an extension lies.
 enum ExtensionLocation {

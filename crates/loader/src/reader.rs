@@ -47,7 +47,7 @@ impl ExtensionReader {
             invalid(format!("`{name}` cannot be read: {error}")).help("`holdfast ext build` makes it.")
         };
         let own = own_file(folder, &path).map_err(unreadable)?;
-        let own = own.ok_or_else(|| invalid(format!("`{name}` is no file of the extension's folder")))?;
+        let own = own.ok_or_else(|| invalid(format!("`{name}` is not a file in the extension's folder")))?;
         let bytes = read(&own, self.left).map_err(|error| match error {
             FileError::Io(error) => unreadable(error),
             FileError::Irregular(kind) => invalid(format!("`{name}` is {kind}, not a file")),

@@ -29,7 +29,7 @@ impl FolderWatcher {
         let (sender, messages) = channel();
         let events = sender.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-            // Reading a file is no change. What could not be told apart may be one.
+            // Reading a file does not change it. What could not be told apart may be one.
             if !event.is_ok_and(|event| matches!(event.kind, EventKind::Access(_))) {
                 drop(events.send(WatchMessage::Changed));
             }

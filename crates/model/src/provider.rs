@@ -361,7 +361,7 @@ fn base_url(settings: &ProviderSettings, text: &str) -> Result<Url, Problem> {
         .map_err(|error| wrong(settings, "base_url", &format!("is not a valid URL: {error}"), help))?;
     let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() || !plain {
-        return Err(wrong(settings, "base_url", "is no plain address of a server", help));
+        return Err(wrong(settings, "base_url", "is not a plain address of a server", help));
     }
     Ok(url)
 }
@@ -404,7 +404,7 @@ fn auth(settings: &ProviderSettings, kind: AdapterKind) -> Result<AuthData, Prob
 fn price(settings: &ProviderSettings, field: &str, price: Option<f64>) -> Result<f64, Problem> {
     match price {
         Some(price) if !price.is_finite() || price < 0.0 => {
-            Err(wrong(settings, field, "is no price", "Write dollars per million tokens: `0.25`."))
+            Err(wrong(settings, field, "is not a price", "Write dollars per million tokens: `0.25`."))
         }
         price => Ok(price.unwrap_or(0.0)),
     }

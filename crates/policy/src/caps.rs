@@ -104,7 +104,7 @@ impl Caps {
         Self { session: self.session.or(bound), ..self.clone() }
     }
 
-    /// Limits that are no wider than what a session may spend.
+    /// Limits within what a session may spend.
     pub fn narrow(&self, limits: Limits) -> Limits {
         fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
             match (one, other) {

@@ -79,9 +79,10 @@ impl Policy {
 
     /// The name of a profile's own rule about a class.
     pub(crate) fn own_rule(&self, profile: Profile, class: EffectClass) -> RuleName {
-        match profile == self.document.profile {
-            true => self.names[class as usize].clone(),
-            false => profile::rule_name(profile, class),
+        if profile == self.document.profile {
+            self.names[class as usize].clone()
+        } else {
+            profile::rule_name(profile, class)
         }
     }
 }

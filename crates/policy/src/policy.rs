@@ -71,7 +71,7 @@ impl Policy {
         Self::new(document).map_err(|problem| vec![problem])
     }
 
-    /// Where each rule of a `policy.yaml` is written, in their order; none for a text that is no policy.
+    /// Where each rule of a `policy.yaml` is written, in their order; empty for a text that is not a policy.
     pub fn rule_locations(file: &Path, text: &str) -> Vec<Location> {
         crate::read::rule_locations(file, text)
     }

@@ -1,4 +1,4 @@
-//! Spawning a confined program, waiting for its exit, and killing every process that it has left behind.
+//! Spawning a confined program, waiting for its exit, and killing every process that it started and that is still running.
 
 use std::ffi::OsString;
 use std::fs;

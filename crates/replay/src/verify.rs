@@ -166,13 +166,13 @@ fn check_events(store: &Store, stream: &StreamId, report: &mut VerificationRepor
                 vec![body.event]
             }
             _ => {
-                let detail = format!("{} is no frame of the bus", frame.envelope.kind);
+                let detail = format!("{} is not a frame of the bus", frame.envelope.kind);
                 report.findings.push(finding(&frame, "not_admissible", detail));
                 Vec::new()
             }
         };
         if let Some(event) = spoken_of.into_iter().find(|event| !published.contains(event)) {
-            let detail = format!("{} speaks of {event}, which is no event", frame.envelope.kind);
+            let detail = format!("{} speaks of {event}, which is not an event", frame.envelope.kind);
             report.findings.push(finding(&frame, "no_cause", detail));
         }
         Ok(ControlFlow::Continue(()))

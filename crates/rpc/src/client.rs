@@ -74,7 +74,7 @@ impl Client {
     /// Asks, and waits for the answer.
     pub async fn ask<T: DeserializeOwned>(&self, request: &impl ClientRequest) -> Result<T, Problem> {
         let gone = || {
-            Problem::new(Code::ConnectionLost, "the process that owns the home has gone")
+            Problem::new(Code::ConnectionLost, "disconnected from the process that owns the home")
                 .help("What was acknowledged is on disk; run the command again.")
         };
         let mut message = to_whole_json(request).map_err(internal)?;

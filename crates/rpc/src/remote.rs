@@ -119,7 +119,7 @@ fn is_equal(a: &Digest, b: &Digest) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
 }
 
-/// The id of a request, and what a caller asks, or why a line is no request.
+/// The id of a request, and what a caller asks, or why a line is not a request.
 fn request(line: &[u8]) -> (Value, Result<RemoteRequest, RpcError>) {
     let refuse = |code: i64, message: String| Err(RpcError { code, message, data: None });
     match RpcMessage::<RpcError>::parse(line) {
@@ -127,7 +127,7 @@ fn request(line: &[u8]) -> (Value, Result<RemoteRequest, RpcError>) {
             let whole = json!({ "method": method, "params": params });
             (id, serde_json::from_value(whole).or_else(|error| refuse(METHOD_NOT_FOUND, error.to_string())))
         }
-        Ok(_) => (Value::Null, refuse(INVALID_REQUEST, "this is no request".to_owned())),
+        Ok(_) => (Value::Null, refuse(INVALID_REQUEST, "this is not a request".to_owned())),
         Err(error) => (Value::Null, refuse(INVALID_REQUEST, error.to_string())),
     }
 }

@@ -125,7 +125,10 @@ impl Server {
         let hub = self.owner.hub.clone();
         let written = tokio::spawn(async move {
             if write.await {
-                hub.tell_all(None, "a client that did not read what it was sent was disconnected".to_owned());
+                hub.tell_all(
+                    None,
+                    "disconnected a slow client: too much output was queued for it".to_owned(),
+                );
             }
         });
         let gone = lines.clone();

@@ -29,7 +29,7 @@ mod schema_cost;
 mod stream_windows;
 
 pub use call::{CallState, start_call, wait_timeout};
-pub(crate) use call::{join_all, later, try_now, wait};
+pub(crate) use call::{later, try_now, wait};
 pub(crate) use call_gate::{CallGates, CallGuard};
 pub use chunk::{chunk_guards, chunk_input, chunk_instance, chunk_verdict};
 pub use context_budget::ContextTokenBudget;

@@ -13,7 +13,7 @@ pub struct Backoff {
     pub attempts: u32,
 }
 
-/// A fraction: 0 is none, `u32::MAX` the whole. Drawn by the caller, and recorded.
+/// A fraction: 0 is nothing, `u32::MAX` the whole. Drawn by the caller, and recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Jitter(pub u32);
 

@@ -22,7 +22,7 @@ pub(crate) fn parse(text: &str, zone: &Zone) -> Result<Millis, Problem> {
             return Err(problem("has a date and no time").help(help));
         }
         (Err(_), Ok(local)) => zone.moment(local),
-        (Err(_), Err(_)) => return Err(problem("is no date and time")),
+        (Err(_), Err(_)) => return Err(problem("is not a date and time")),
     };
     moment.and_then(as_millis).ok_or_else(|| problem("is too long ago or too far away"))
 }

@@ -88,7 +88,7 @@ fn a_message_names_the_field_what_is_wrong_and_an_example() {
         ),
         (
             "2027-02-30T09:00",
-            "error[HF-4304]: `2027-02-30T09:00` is no date and time
+            "error[HF-4304]: `2027-02-30T09:00` is not a date and time
   help: Write `2027-01-31T09:00:00Z`, or `2027-01-31T09:00` for the time in the schedule's zone.",
         ),
         (
@@ -128,8 +128,8 @@ fn other_mistakes_are_found_too() {
         ("60 * * * * *", "the second of"),
         ("every -5m", "shorter than a second"),
         ("every 1.00001s", "whole number of milliseconds"),
-        ("every 5m from tomorrow", "`tomorrow` is no date and time"),
-        ("at noon", "`noon` is no date and time"),
+        ("every 5m from tomorrow", "`tomorrow` is not a date and time"),
+        ("at noon", "`noon` is not a date and time"),
         ("1969-12-31T23:59:59Z", "too long ago"),
         ("PT", "cannot be read"),
         (&"1,".repeat(200), "longer than 200"),

@@ -51,7 +51,7 @@ impl EnvironmentStore {
             found => found.map_err(|error| files::failed(&path, "read", &error))?,
         };
         if !found.is_file() || found.len() > MAX_BYTES {
-            let what = format!("{} is no file of variables", path.display());
+            let what = format!("{} is not a file of variables", path.display());
             return Err(Problem::in_file(Code::EnvironmentInvalid, &path, what));
         }
         let mode = found.permissions().mode() & 0o777;

@@ -57,7 +57,7 @@ fn unavailable(error: &Error) -> Problem {
         Error::NoStorageAccess(error) => format!("the keyring is locked: {error}"),
         Error::Ambiguous(_) => "the keyring has several secrets of this name".to_owned(),
         Error::TooLong(..) => "the secret is too long for the keyring".to_owned(),
-        Error::BadEncoding(_) => "the keyring has something under this name that is no text".to_owned(),
+        Error::BadEncoding(_) => "the keyring's entry of this name is not text".to_owned(),
         Error::NotSupportedByStore(what) => format!("the keyring cannot do this: {what}"),
         _ => "the keyring cannot do this".to_owned(),
     };

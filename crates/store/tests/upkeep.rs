@@ -205,7 +205,7 @@ fn a_snapshot_outlives_the_frames_it_includes() {
     assert_eq!(
         home.store.latest_snapshot(&id("s")).unwrap(),
         None,
-        "one that cannot be continued from is no use"
+        "one that cannot be continued from is useless"
     );
     assert_eq!(home.findings(), []);
 }

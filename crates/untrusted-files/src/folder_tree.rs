@@ -229,7 +229,7 @@ impl FolderTree {
     }
 }
 
-/// The path for the system, for which an empty one is none.
+/// The path for the system, which does not take an empty one.
 fn within(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }

@@ -111,7 +111,7 @@ fn walk_all(
         };
         let child = match rustix::fs::openat(&current, &name, FOLDER, Mode::empty()) {
             Ok(child) => child,
-            // It was removed, or replaced by something that is no folder.
+            // It was removed, or replaced by something other than a folder.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => continue,
             Err(error) => {
                 unread(error.into())?;

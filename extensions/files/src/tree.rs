@@ -151,11 +151,10 @@ impl Tree {
         if is_hidden(given, &target) {
             return Err(hidden(given));
         }
-        match self.is_in_bare_repository(&target) {
-            true => {
-                Err(refused(given, "it would be part of a git repository, whose configuration runs programs"))
-            }
-            false => Ok(()),
+        if self.is_in_bare_repository(&target) {
+            Err(refused(given, "it would be part of a git repository, whose configuration runs programs"))
+        } else {
+            Ok(())
         }
     }
 

@@ -8,6 +8,7 @@ use holdfast_contract::discovery::FIND_TOOLS;
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::host_call::HostCallKind;
 use holdfast_contract::problem::Fault;
+use holdfast_contract::text::truncated;
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::Hook;
 use serde_json::{Value, json};
@@ -109,11 +110,7 @@ fn extension(extension: &Value) -> String {
 /// A text from outside, on one truncated line, so that it cannot inject instructions.
 fn plain(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
-    match text.char_indices().nth(MAX_LINE_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
-    }
+    truncated(text.chars().filter(|letter| !letter.is_control()).collect(), MAX_LINE_CHARS)
 }
 
 #[cfg(test)]

@@ -389,7 +389,7 @@ fn settings_that_were_replaced_are_reported() {
     assert_eq!(found().new_since(&before), [std::path::PathBuf::from("fresh/.git")]);
 }
 
-// Findings L1 and M10: a protected name is no way to make a command see what lies elsewhere.
+// Findings L1 and M10: a protected name does not make a command see what lies elsewhere.
 #[test]
 fn a_link_with_a_protected_name_shows_a_command_nothing() {
     let fixture = Fixture::new();

@@ -96,7 +96,7 @@ static inline holdfast_text confirm_text(holdfast_text prompt) {
     return area[1] >> 8 & 255 ? HOLDFAST_TEXT("yes") : HOLDFAST_TEXT("no");
 }
 
-/* Asks the host. 0 if the verb is none of the host's. What has no answer is heard as nothing at all. */
+/* Asks the host. 0 if the host has no such verb. What has no answer gives nothing at all. */
 static inline int ask_host(holdfast_text verb, holdfast_text rest, holdfast_text *heard) {
     uint32_t area[4];
     holdfast_builder text = {0};

@@ -71,7 +71,7 @@ static const char *text_or_nothing(call_t *call, holdfast_json answer) {
     return holdfast_json_is(answer, "null") ? "nothing" : text_of(call, answer);
 }
 
-/* Asks the host; nothing if the verb is none of the host's. */
+/* Asks the host; nothing if the host has no such verb. */
 static const char *ask_host(call_t *call, const char *verb, const char *rest) {
     holdfast_writer to = {0};
     if (strcmp(verb, "clock") == 0) return text_of(call, result_of(call, "clock", "null"));

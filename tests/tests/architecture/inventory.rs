@@ -43,7 +43,6 @@ pub const FORMATS: &[FormatSource] = &[
 
 /// Fields that the types have and nothing reads, each with what refuses it when it is written, or why nothing has to read it.
 const REFUSED: &[(&str, &str)] = &[
-    ("Grants.environment", "the readers of manifests and policies: HF-1009"),
     ("Manifest.package", "the loader: there is no Node lane"),
     ("Events.publishes", "it describes what an extension publishes, for people"),
 ];
@@ -107,7 +106,7 @@ fn places<'t>(text: &'t str, word: &'t str) -> impl Iterator<Item = (&'t str, &'
     places.filter(move |(before, after)| !letter(before.chars().next_back()) && !letter(after.chars().next()))
 }
 
-/// Whether a text has `.field` that is no call.
+/// Whether a text has `.field` that is not a call.
 fn accesses(text: &str, field: &str) -> bool {
     places(text, field).any(|(before, after)| before.ends_with('.') && !after.starts_with('('))
 }
@@ -134,10 +133,13 @@ pub fn inventory(files: &[File]) -> Vec<InventoryRow> {
             for (name, fields) in formats(&declared.text) {
                 for Field { name: field, key } in fields {
                     let carries = |path: &str| format.carriers.contains(&path);
-                    let reads = |it: &&File| match it.path == declared.path {
-                        // An accessor or a conversion beside the type.
-                        true => accesses(&it.text, &field),
-                        false => is_product(&it.path) && !carries(&it.path) && reads(&it.text, &field),
+                    let reads = |it: &&File| {
+                        if it.path == declared.path {
+                            // An accessor or a conversion beside the type.
+                            accesses(&it.text, &field)
+                        } else {
+                            is_product(&it.path) && !carries(&it.path) && reads(&it.text, &field)
+                        }
                     };
                     let reader = files.iter().find(reads);
                     let test = files.iter().find(|it| is_test(&it.path) && names(&it.text, &key));

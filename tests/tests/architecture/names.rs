@@ -8,7 +8,8 @@ use crate::tree::File;
 /// Public type names that several crates share because they mean the same on both sides of a boundary.
 const SHARED_TYPE_NAMES: &[&str] = &[];
 
-/// Words that were once used for things that the field has a name for. `docs/glossary.md` has the names in use.
+/// Words that were once used for things that the field has a name for. `docs/glossary.md` has the names in use. No type, module or
+/// constant has such a name.
 const RETIRED: &[&str] = &[
     "again",
     "birth",
@@ -46,6 +47,38 @@ const RETIRED: &[&str] = &[
     "way",
     "wiring",
     "workbench",
+    "workshop",
+];
+
+/// The same for functions and variants.
+const RETIRED_MEMBERS: &[&str] = &[
+    "birth",
+    "clerk",
+    "clockwork",
+    "conductor",
+    "desk",
+    "door",
+    "errand",
+    "founder",
+    "ground",
+    "guests",
+    "handing",
+    "haste",
+    "house",
+    "keeps",
+    "mourn",
+    "patience",
+    "premises",
+    "presence",
+    "refold",
+    "refolded",
+    "seat",
+    "slip",
+    "spares",
+    "standing",
+    "stir",
+    "way",
+    "wiring",
     "workshop",
 ];
 
@@ -89,14 +122,21 @@ pub fn unique_type_names(files: &[File]) -> Vec<String> {
         .collect()
 }
 
-/// No type, module or constant has a name that was retired.
+/// No type, module, constant, variant or function has a name that was retired.
 pub fn retired_names(files: &[File]) -> Vec<String> {
     let mut broken = Vec::new();
     for (file, tokens) in product_code(files) {
-        for window in tokens.windows(2) {
-            let [keyword, name] = window else { continue };
-            let retired = RETIRED.contains(&name.text.to_lowercase().as_str());
-            if NAMED_KEYWORDS.contains(&keyword.text.as_str()) && retired {
+        let declared = tokens.windows(2).filter_map(|window| {
+            let [keyword, name] = window else { return None };
+            let retired = match keyword.text.as_str() {
+                "fn" => RETIRED_MEMBERS,
+                keyword if NAMED_KEYWORDS.contains(&keyword) => RETIRED,
+                _ => return None,
+            };
+            Some((name, retired))
+        });
+        for (name, retired) in declared.chain(variants(&tokens).map(|name| (name, RETIRED_MEMBERS))) {
+            if retired.contains(&name.text.to_lowercase().as_str()) {
                 broken.push(format!(
                     "{}:{}: `{}` is a retired name; see docs/glossary.md",
                     file.path, name.line, name.text
@@ -105,4 +145,34 @@ pub fn retired_names(files: &[File]) -> Vec<String> {
         }
     }
     broken
+}
+
+/// The names of the variants of all enums: what stands at the beginning of an enum's body, or behind a comma of it, attributes left out.
+fn variants(tokens: &[Token]) -> impl Iterator<Item = &Token> {
+    let enums = tokens.iter().enumerate().filter(|(_, token)| token.text == "enum");
+    enums.flat_map(move |(at, _)| {
+        let (mut depth, mut expected, mut names) = (0_u32, false, Vec::new());
+        for token in &tokens[at..] {
+            match token.text.as_str() {
+                "{" | "(" | "[" => {
+                    depth += 1;
+                    expected |= depth == 1 && token.text == "{";
+                }
+                "}" | ")" | "]" => {
+                    depth = depth.saturating_sub(1);
+                    if depth == 0 && token.text == "}" {
+                        break;
+                    }
+                }
+                ";" if depth == 0 => break,
+                "," if depth == 1 => expected = true,
+                name if expected && depth == 1 && name.starts_with(char::is_uppercase) => {
+                    names.push(token);
+                    expected = false;
+                }
+                _ => {}
+            }
+        }
+        names
+    })
 }

@@ -15,8 +15,8 @@ pub fn built_in_ids(root: &std::path::Path) -> BTreeSet<String> {
     folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// Comparisons with an id: with `==` or `!=`, by a pattern, by `contains`, `starts_with` or `strip_prefix`; with the text itself or with a
-/// constant that has it. A constant counts in every file that is given.
+/// Comparisons with an id: with `==` or `!=`, by a pattern of `match` or `matches!`, by `contains`, `starts_with` or `strip_prefix`; with
+/// the text itself or with a constant that has it. A constant counts in every file that is given.
 pub fn compared_ids(files: &[File], ids: &BTreeSet<String>) -> Vec<String> {
     let in_crates = |file: &&File| {
         let excepted = COMPARES_INTERFACES.contains(&file.path.as_str());
@@ -32,6 +32,12 @@ pub fn compared_ids(files: &[File], ids: &BTreeSet<String>) -> Vec<String> {
     wanted.extend(code.iter().flat_map(|(_, code)| constants(code, &quoted)));
     let mut found = Vec::new();
     for (path, code) in &code {
+        for (number, pattern) in matched_patterns(code) {
+            let named = wanted.iter().filter(|it| has_word(pattern, it));
+            found.extend(
+                named.map(|it| format!("{path}:{number}: compares with {it}: check a grant instead")),
+            );
+        }
         for (number, line) in code.lines().enumerate() {
             found.extend(
                 wanted
@@ -55,20 +61,67 @@ fn constants(code: &str, quoted: &[String]) -> Vec<String> {
     declared.collect()
 }
 
-fn is_compared(line: &str, wanted: &str) -> bool {
-    let mut rest = line;
-    let mut before = String::new();
-    while let Some(place) = rest.find(wanted) {
-        before.push_str(&rest[..place]);
-        let after = &rest[place + wanted.len()..];
-        let is_word = |letter: Option<char>| letter.is_some_and(|it| it.is_alphanumeric() || it == '_');
-        if !is_word(before.chars().last()) && !is_word(after.chars().next()) && is_operand(&before, after) {
-            return true;
+/// The patterns of the calls of `matches!`, each with the line on which the call begins: what follows the first comma that is not in
+/// brackets.
+fn matched_patterns(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    const CALL: &str = "matches!(";
+    code.match_indices(CALL).filter_map(move |(at, _)| {
+        let pattern = pattern_of(&code[at + CALL.len()..])?;
+        Some((code[..at].lines().count().max(1), pattern))
+    })
+}
+
+/// The pattern in the arguments of `matches!`, up to the bracket that closes them.
+fn pattern_of(arguments: &str) -> Option<&str> {
+    let (mut at, mut depth, mut comma) = (0, 0_u32, None);
+    while let Some(letter) = arguments[at..].chars().next() {
+        if let Some(length) = literal_length(&arguments[at..]) {
+            at += length;
+            continue;
         }
-        before.push_str(wanted);
-        rest = after;
+        match letter {
+            ')' if depth == 0 => return Some(&arguments[comma?..at]),
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => comma = comma.or(Some(at)),
+            _ => {}
+        }
+        at += letter.len_utf8();
     }
-    false
+    None
+}
+
+/// The length of the string or character that begins here, if one does.
+fn literal_length(code: &str) -> Option<usize> {
+    let mut letters = code.char_indices();
+    let (_, quote) = letters.next().filter(|(_, letter)| matches!(letter, '"' | '\''))?;
+    let mut escaped = false;
+    for (count, (place, letter)) in letters.enumerate() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            _ if letter == quote => return Some(place + 1),
+            // A lifetime has no quote at its end.
+            _ if quote == '\'' && count > 0 && !code.starts_with("'\\") => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn has_word(text: &str, wanted: &str) -> bool {
+    places(text, wanted).next().is_some()
+}
+
+fn is_compared(line: &str, wanted: &str) -> bool {
+    places(line, wanted).any(|(before, after)| is_operand(before, after))
+}
+
+/// The places where a text has these letters and no longer word, with what is before and after each.
+fn places<'t>(text: &'t str, wanted: &'t str) -> impl Iterator<Item = (&'t str, &'t str)> {
+    let is_word = |letter: Option<char>| letter.is_some_and(|it| it.is_alphanumeric() || it == '_');
+    let all = text.match_indices(wanted).map(|(at, _)| (&text[..at], &text[at + wanted.len()..]));
+    all.filter(move |(before, after)| !is_word(before.chars().last()) && !is_word(after.chars().next()))
 }
 
 /// Whether what stands between these two parts of a line is an operand of a comparison.

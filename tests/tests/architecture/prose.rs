@@ -11,19 +11,27 @@ pub const LINE_LIMIT: usize = 100;
 /// Metaphors that have an established technical word, as sequences of words. Neither texts for users nor sources use them.
 const AVOIDED: &[&str] = &[
     "anew",
+    "are none",
     "at hand",
+    "be heard",
     "came of",
     "come of",
     "comes of",
+    "counts from here",
+    "gave no way",
     "gave way",
+    "give no way",
     "give way",
     "gives birth",
+    "gives no way",
     "gives way",
     "giving way",
     "goes by",
     "has a say",
     "have a say",
+    "is none",
     "left alone",
+    "left behind",
     "let go",
     "lets go",
     "letting go",
@@ -32,6 +40,7 @@ const AVOIDED: &[&str] = &[
     "mended",
     "mending",
     "mends",
+    "none is left",
     "not well",
     "of late",
     "takes leave",
@@ -41,8 +50,24 @@ const AVOIDED: &[&str] = &[
     "whomever",
 ];
 
-/// The same for texts for users alone: in code, "there is none" is plain, and old clients read `unwell`.
-const AVOIDED_FOR_USERS: &[&str] = &["are none", "is none", "taken up", "takes up", "unwell"];
+/// The same for texts for users alone: old clients read `unwell`.
+const AVOIDED_FOR_USERS: &[&str] = &["taken up", "takes up", "unwell"];
+
+/// What "X is no Y" begins with. The plain form is "X is not a Y"; "there is no Y" is plain.
+const NEGATIONS: &[&str] = &["are no", "is no", "was no", "were no"];
+
+/// After these words of a negation no noun follows: "is no longer".
+const COMPARATIVES: &[&str] =
+    &["earlier", "fewer", "further", "larger", "later", "less", "longer", "more", "smaller"];
+
+/// Texts that stay: the first is in recorded frames, the others are in sources whose digests the embedded components have.
+const KEPT: &[(&str, &str)] = &[
+    ("crates/runtime/src/calls/reply.rs", "is no answer"),
+    ("docs/reference/abi.md", "is no answer"),
+    ("extensions/injection-guard/src/hidden.rs", "are no accident"),
+    ("sdk/rust/src/host.rs", "is no answer"),
+    ("wit/host.wit", "is no answer"),
+];
 
 const PAGES: &[&str] = &["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
 
@@ -78,16 +103,41 @@ pub fn words(files: &[File]) -> Vec<String> {
                 let mut found = words[index..].iter().map(|(_, word)| word.as_str());
                 let all = phrase.split(' ').all(|word| found.next() == Some(word));
                 // `let go_on = …` is a name that goes on.
-                if all && (found.next() != Some("_") || !phrase.contains(' ')) {
+                let plain = phrase.ends_with(" none") && follows_there(&words, index);
+                if all && !plain && (found.next() != Some("_") || !phrase.contains(' ')) {
                     broken.push(format!("{}:{line}: \"{phrase}\" is not plain technical English", file.path));
                 }
+            }
+            if let Some(phrase) = negated_noun(&words, index).filter(|it| !is_kept(file, it)) {
+                broken.push(format!(
+                    "{}:{line}: \"{phrase}\" is not plain technical English: write \"is not a …\"",
+                    file.path
+                ));
             }
         }
     }
     broken
 }
 
-/// The words of a text in lower case, each with its line. Punctuation and the ends of paragraphs are words of their own, so that no
+/// Whether the word before this one is "there", as in "there is none".
+fn follows_there(words: &[(usize, String)], index: usize) -> bool {
+    index.checked_sub(1).is_some_and(|before| words[before].1 == "there")
+}
+
+/// "is no Y" at this word, where Y is a noun or a code span.
+fn negated_noun(words: &[(usize, String)], index: usize) -> Option<String> {
+    let [(_, verb), (_, no), (_, noun), ..] = &words[index..] else { return None };
+    let begins = no == "no" && NEGATIONS.contains(&format!("{verb} {no}").as_str());
+    let is_noun = noun.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '`' | '{'));
+    let negated = begins && is_noun && !COMPARATIVES.contains(&noun.as_str());
+    (negated && !follows_there(words, index)).then(|| format!("{verb} {no} {noun}"))
+}
+
+fn is_kept(file: &File, phrase: &str) -> bool {
+    KEPT.iter().any(|(path, kept)| file.path == *path && phrase == *kept)
+}
+
+/// The words of a text in lower case, each with its line; only `None`, the value, keeps its capital. Punctuation and the ends of paragraphs are words of their own, so that no
 /// phrase is found across them.
 fn words_of(file: &File) -> Vec<(usize, String)> {
     let mut words = Vec::new();
@@ -100,10 +150,11 @@ fn words_of(file: &File) -> Vec<(usize, String)> {
         let mut word = String::new();
         for c in line.chars().chain([' ']) {
             match c {
-                c if c.is_alphanumeric() || c == '-' || c == '\'' => word.extend(c.to_lowercase()),
+                c if c.is_alphanumeric() || c == '-' || c == '\'' => word.push(c),
                 _ => {
                     if !word.is_empty() {
-                        words.push((number, std::mem::take(&mut word)));
+                        let whole = std::mem::take(&mut word);
+                        words.push((number, if whole == "None" { whole } else { whole.to_lowercase() }));
                     }
                     if !c.is_whitespace() {
                         words.push((number, c.to_string()));
@@ -273,6 +324,36 @@ pub fn named_files(text: &str, crates: &[Crate], exists: impl Fn(&str) -> bool) 
         for span in named.filter(|_| !title.is_empty()) {
             if !exists(span) && !sources.iter().any(|source| exists(&format!("{source}{span}"))) {
                 broken.push(format!("ARCHITECTURE.md:{}: `{span}` is not in {title}", index + 1));
+            }
+        }
+    }
+    broken
+}
+
+/// In the code map of ARCHITECTURE.md, a crate stands in a row above all that it depends on.
+pub fn code_map_order(text: &str, crates: &[Crate]) -> Vec<String> {
+    let section = text.split_once("## Code map").map_or("", |(_, after)| after);
+    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+    let row = |folder: &str| {
+        let folder = if folder.starts_with("extensions/") { "extensions/*" } else { folder };
+        let named = format!("`{folder}/`");
+        rows.iter().position(|row| row.split('|').nth(1).is_some_and(|cell| cell.contains(&named)))
+    };
+    let mut broken = Vec::new();
+    for from in crates.iter().filter(|from| from.folder.starts_with("crates/") && row(&from.folder).is_none())
+    {
+        broken.push(format!("ARCHITECTURE.md: the code map has no row for {}", from.folder));
+    }
+    let is_product = |from: &&Crate| ["crates/", "extensions/"].iter().any(|it| from.folder.starts_with(it));
+    for from in crates.iter().filter(|from| is_product(from) && from.folder != "crates/testkit") {
+        for to in crates.iter().filter(|to| from.dependencies.contains(&to.name)) {
+            if let (Some(above), Some(below)) = (row(&from.folder), row(&to.folder))
+                && below <= above
+            {
+                broken.push(format!(
+                    "ARCHITECTURE.md: the row of {} is not above that of {}, on which it depends",
+                    from.folder, to.folder
+                ));
             }
         }
     }

@@ -525,3 +525,21 @@ pub fn leftovers(files: &[File]) -> Vec<String> {
         })
         .collect()
 }
+
+/// A decision about a boolean is an `if`: no arm of a `match` is `true` or `false` alone, with or without a guard.
+pub fn boolean_matches(files: &[File]) -> Vec<String> {
+    let mut broken = Vec::new();
+    for file in files.iter().filter(|file| !file.path.starts_with(UNSAFE_GENERATED)) {
+        let tokens = tokens(&code_only(&file.text, Literals::Blank));
+        for window in tokens.windows(4) {
+            let [before, value, arrow, end] = window else { continue };
+            let is_boolean = matches!(value.text.as_str(), "true" | "false");
+            let begins_arm = matches!(before.text.as_str(), "{" | "," | "}");
+            let is_arm = arrow.text == "if" || (arrow.text == "=" && end.text == ">");
+            if is_boolean && begins_arm && is_arm {
+                broken.push(format!("{}:{}: a `match` on a boolean: write `if`", file.path, value.line));
+            }
+        }
+    }
+    broken
+}

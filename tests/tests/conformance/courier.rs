@@ -82,10 +82,10 @@ pub fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap();
-        match path.is_dir() {
-            true if name == "target" => {}
-            true => copy(&path, &to.join(name)),
-            false => drop(fs::copy(&path, to.join(name)).unwrap()),
+        if !path.is_dir() {
+            fs::copy(&path, to.join(name)).unwrap();
+        } else if name != "target" {
+            copy(&path, &to.join(name));
         }
     }
 }

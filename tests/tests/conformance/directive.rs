@@ -57,7 +57,7 @@ impl Place<'_> {
         found.next().map(|(_, line)| line)
     }
 
-    /// Asks the host; nothing if the verb is none of the host's.
+    /// Asks the host; nothing if the host has no such verb.
     async fn ask_host(&self, verb: &str, rest: &str) -> Result<Option<String>, Fault> {
         let answer = match verb {
             "clock" => self.ask(HostCall::Clock).await?.to_text(),

@@ -108,11 +108,11 @@ pub fn survey(store: &Store, written: Option<&Recorded>, meddle: Meddle) -> Resu
     let mut found = Found::default();
     for info in store.streams()? {
         found.read_stream(store, &info.id, written)?;
-        match info.id.is_system() {
-            true => drop(rebuild::<System>(store, &info.id)?),
-            // The bus decides nothing that could be taken up.
-            false if !info.id.is_session() => {}
-            false => found.recover(&info.id, meddle(store, rebuild::<Session>(store, &info.id)?.machine))?,
+        // The bus decides nothing that could be taken up.
+        if info.id.is_system() {
+            drop(rebuild::<System>(store, &info.id)?);
+        } else if info.id.is_session() {
+            found.recover(&info.id, meddle(store, rebuild::<Session>(store, &info.id)?.machine))?;
         }
     }
     Ok(found)

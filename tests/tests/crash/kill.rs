@@ -32,7 +32,7 @@ fn killed_at_two_hundred_random_moments() {
     took.sort();
     let usual = took[took.len() / 2];
     let moment = |seed: u64| Kill::After(usual.mul_f64((mix(seed) % 1_000) as f64 / 1_000.0));
-    // How much had happened before each kill. A life that was done before is no kill; another takes its place.
+    // How much had happened before each kill. A process that was done before does not count as killed; another takes its place.
     let kills = Mutex::new(Vec::new());
     let seeds: Vec<u64> = (0..8_000).collect();
     let found = in_parallel(&seeds, |_, seed| {

@@ -35,11 +35,12 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_owned();
-        match path.is_dir() {
-            true if name == "target" || name == ".target" => {}
-            true => copy(&path, &to.join(name)),
-            false if path.extension().is_some_and(|extension| extension == "wasm") => {}
-            false => drop(fs::copy(&path, to.join(name)).unwrap()),
+        let is_built = name == "target" || name == ".target";
+        let is_component = path.extension().is_some_and(|extension| extension == "wasm");
+        if path.is_dir() && !is_built {
+            copy(&path, &to.join(name));
+        } else if !path.is_dir() && !is_component {
+            fs::copy(&path, to.join(name)).unwrap();
         }
     }
 }

@@ -33,9 +33,10 @@ impl Lifecycle for Slow {
         let slow = self.clone();
         Box::pin(async move {
             slow.go_on.notified().await;
-            match slow.fails.load(Ordering::SeqCst) {
-                true => Err(Fault::new(Code::ExtensionFault, "no key")),
-                false => Ok(()),
+            if slow.fails.load(Ordering::SeqCst) {
+                Err(Fault::new(Code::ExtensionFault, "no key"))
+            } else {
+                Ok(())
             }
         })
     }
@@ -65,9 +66,10 @@ impl Tool for Work {
 
     fn call(&self, _: CallId, _: Content, _: TurnView, _: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
         self.called.notify_one();
-        match self.hangs {
-            true => Box::pin(std::future::pending()),
-            false => Box::pin(std::future::ready(Ok(json!("worked").into()))),
+        if self.hangs {
+            Box::pin(std::future::pending())
+        } else {
+            Box::pin(std::future::ready(Ok(json!("worked").into())))
         }
     }
 }

@@ -102,7 +102,7 @@ fn an_extension_that_somebody_else_can_write_is_not_read_and_not_removed() {
     }
 }
 
-// Finding H3: a folder that is gone altogether is no decision of the user's to remove what was in it.
+// Finding H3: a folder that is gone altogether is not a decision of the user's to remove what was in it.
 #[test]
 fn a_folder_of_extensions_that_is_gone_removes_nothing() {
     let folder = tempfile::tempdir().unwrap();

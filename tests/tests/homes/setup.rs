@@ -390,9 +390,12 @@ async fn an_extension_has_no_secret_that_it_was_not_granted() {
 // Finding C5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_needs_a_secret_that_is_missing_is_not_registered_and_is_reported() {
-    let name = |own: bool| match own {
-        true => holdfast_secrets::SecretName::own(&"kit".into(), "TOKEN").unwrap(),
-        false => holdfast_secrets::SecretName::global("TOKEN").unwrap(),
+    let name = |own: bool| {
+        if own {
+            holdfast_secrets::SecretName::own(&"kit".into(), "TOKEN").unwrap()
+        } else {
+            holdfast_secrets::SecretName::global("TOKEN").unwrap()
+        }
     };
     // Which secrets there are, whether the global one is granted, and whether the tool is there.
     let cases: [(&str, &[bool], bool, bool); 5] = [
@@ -424,12 +427,11 @@ async fn what_needs_a_secret_that_is_missing_is_not_registered_and_is_reported()
         assert!(registry.tool(&"free".into()).is_some(), "{what}: the others are there in any case");
         let views = lab.runtime.extensions().await.unwrap();
         let conflicts = &views.iter().find(|view| view.id.as_str() == "kit").unwrap().conflicts;
-        match is_there {
-            true => assert!(conflicts.is_empty(), "{what}: {conflicts:?}"),
-            false => {
-                assert_eq!(conflicts[0].code, holdfast_contract::problem::Code::SecretMissing, "{what}");
-                assert!(conflicts[0].message.contains("`needs` of `kit` is not registered"), "{what}");
-            }
+        if is_there {
+            assert!(conflicts.is_empty(), "{what}: {conflicts:?}")
+        } else {
+            assert_eq!(conflicts[0].code, holdfast_contract::problem::Code::SecretMissing, "{what}");
+            assert!(conflicts[0].message.contains("`needs` of `kit` is not registered"), "{what}");
         }
         lab.stop().await;
     }

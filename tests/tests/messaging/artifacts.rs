@@ -190,6 +190,6 @@ async fn a_file_that_makes_no_sense_is_left_out_and_the_model_is_told_why() {
         .await;
     assert!(lab.say("draw it").await.files.is_empty());
     let shown = seen.lock().unwrap().concat();
-    assert!(shown[0].contains("not taken: the content of `chart.png` is no base64"), "{shown:?}");
+    assert!(shown[0].contains("not taken: the content of `chart.png` is not valid base64"), "{shown:?}");
     lab.stop().await;
 }

@@ -173,7 +173,7 @@ async fn state_changes_of_extensions_are_published() {
         .subscriber(takes.clone());
     let kit = || NativeExtension::new("kit", "1.0.0").tool(echo());
     let lab = Lab::build().script([]).extension(doctor).extension(kit()).start().await;
-    let fault = Fault::new(holdfast_contract::problem::Code::ComponentInvalid, "it is no component");
+    let fault = Fault::new(holdfast_contract::problem::Code::ComponentInvalid, "it is not a component");
     lab.runtime.rejected("broken".into(), fault);
     lab.until("three events", |_| takes.all().len() >= 3).await;
     let told: Vec<String> = takes

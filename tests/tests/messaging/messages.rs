@@ -137,7 +137,7 @@ async fn a_notice_goes_to_the_only_channel_or_to_the_default_one() {
 
     let unset = build(Channels::default()).start().await;
     unset.runtime.publish(NewEvent::new("system.user.notify", json!({ "text": "hail" }))).await.unwrap();
-    // It waits for the user's next chat, and is no dead letter.
+    // It waits for the user's next chat, and does not become a dead letter.
     let waits = "event.published system.user.terminal".to_owned();
     later(&unset, "the waiting notice", |lab| bus_story(&lab.runtime).contains(&waits)).await;
     assert!(unset.runtime.bus().status().subscribers.iter().all(|it| it.fault.is_none() && it.dead == 0));

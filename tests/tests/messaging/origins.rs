@@ -139,7 +139,7 @@ async fn an_agent_that_an_extension_invokes_comes_from_the_extension() {
     lab.stop().await;
 }
 
-// Finding H2: a channel is no surface, whatever its id.
+// Finding H2: a channel is not a surface, whatever its id.
 #[tokio::test]
 async fn a_channel_with_the_name_of_a_surface_is_not_that_surface() {
     let mailbox = Mailbox::default();

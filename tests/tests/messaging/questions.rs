@@ -92,9 +92,9 @@ async fn an_owner_approves_on_the_channel_with_the_code_and_nobody_else_does() {
     says(&lab, "phone", "mallory", &format!("yes {code}")).await;
     lab.until("an answer for Mallory", |lab| inputs(lab, "phone.mallory").len() == 1).await;
     assert_eq!(answers(&lab, "phone.ada"), []);
-    // What is no answer leaves the question open.
+    // What does not answer it leaves the question open.
     says(&lab, "phone", "ada", &format!("perhaps {code}")).await;
-    lab.until("a remark", |_| phone.all().iter().any(|text| text.contains("no answer to this question")))
+    lab.until("a remark", |_| phone.all().iter().any(|text| text.contains("does not answer this question")))
         .await;
     assert_eq!(lab.ledger.count("tool phone.ada"), 0);
 
@@ -102,7 +102,7 @@ async fn an_owner_approves_on_the_channel_with_the_code_and_nobody_else_does() {
     lab.until("the answer", |_| phone.all().iter().any(|text| text == "ada: It is done.")).await;
     let by = FrameSource::Surface("phone/ada".into());
     assert_eq!(answers(&lab, "phone.ada"), [(by, Answer::Approve { scope: ApprovalScope::Once })]);
-    assert_eq!(inputs(&lab, "phone.ada"), ["wipe it"], "an answer is no message to the agent");
+    assert_eq!(inputs(&lab, "phone.ada"), ["wipe it"], "an answer is not a message to the agent");
     assert!(phone.all().contains(&"ada: `wipe` was approved.".to_owned()), "{:?}", phone.all());
     // The code counts once.
     says(&lab, "phone", "ada", &format!("yes {code}")).await;

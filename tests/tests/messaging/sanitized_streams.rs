@@ -55,16 +55,18 @@ fn sanitizer(id: &str, streams: bool, priority: i32, clean: fn(&str) -> Decision
 
 /// Takes a word out, wherever it is.
 fn without_word(text: &str) -> Decision {
-    match text.contains("hush") {
-        true => Decision::Replace { content: Content::text(text.replace("hush", "[…]")) },
-        false => Decision::Continue,
+    if text.contains("hush") {
+        Decision::Replace { content: Content::text(text.replace("hush", "[…]")) }
+    } else {
+        Decision::Continue
     }
 }
 
 fn blocks_word(text: &str) -> Decision {
-    match text.contains("hush") {
-        true => Decision::Block { reason: "that is not said".to_owned() },
-        false => Decision::Continue,
+    if text.contains("hush") {
+        Decision::Block { reason: "that is not said".to_owned() }
+    } else {
+        Decision::Continue
     }
 }
 
@@ -225,9 +227,10 @@ fn judge(id: &str, points: &[HookPoint]) -> NativeExtension {
     let mut extension = NativeExtension::new(id, "1.0.0");
     for point in points {
         extension = extension.hook(hook(HookSpec::at(*point), |input| {
-            match input.subject.as_ref().unwrap().to_text().contains("hush") {
-                true => Decision::Block { reason: "that is not said".to_owned() },
-                false => Decision::Allow,
+            if input.subject.as_ref().unwrap().to_text().contains("hush") {
+                Decision::Block { reason: "that is not said".to_owned() }
+            } else {
+                Decision::Allow
             }
         }));
     }

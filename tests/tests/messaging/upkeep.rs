@@ -19,7 +19,7 @@ fn lab(calls: ScriptStep) -> LabBuilder {
 async fn the_agent_is_told_what_went_wrong_as_the_command_tells_it() {
     let asked = [("extensions_doctor", json!({})), ("extensions_doctor", json!({ "extension_id": "mail" }))];
     let lab = lab(ScriptStep::calls(asked)).start().await;
-    lab.runtime.rejected("notes".into(), Fault::new(Code::ManifestSyntax, "line 3 is no YAML"));
+    lab.runtime.rejected("notes".into(), Fault::new(Code::ManifestSyntax, "line 3 is not YAML"));
     lab.runtime.settled().await.unwrap();
     lab.say("what is wrong?").await;
     let told: Vec<_> = outcomes(&lab).into_iter().map(Result::unwrap).collect();
@@ -27,7 +27,7 @@ async fn the_agent_is_told_what_went_wrong_as_the_command_tells_it() {
     assert_eq!(told[0], expected);
     let first = &told[0][0];
     let fields = ["extension", "phase", "code", "message"].map(|name| first[name].as_str().unwrap());
-    assert_eq!(fields, ["notes", "discovery", "HF-1002", "line 3 is no YAML"]);
+    assert_eq!(fields, ["notes", "discovery", "HF-1002", "line 3 is not YAML"]);
     assert_eq!(first["fix"], Code::ManifestSyntax.help());
     assert_eq!(told[1], "There are no recent failures.");
     assert!(lab.replay("s1").identical);

@@ -1,5 +1,5 @@
 //! Many sessions on one sandbox: ten thousand stay open on sixty-four slots, because a turn gives its own back; and where there
-//! really is no room, that is the host's word, names the setting to raise, and is never counted against the extension.
+//! is really no room, the host says so, names the setting to raise, and is never counted against the extension.
 
 use std::sync::Arc;
 

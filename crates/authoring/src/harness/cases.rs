@@ -126,7 +126,7 @@ fn case(field: &Field<'_>) -> Result<Case, Reported> {
 fn point(field: &Field<'_>) -> Result<HookPoint, Reported> {
     let name = field.word()?.replace('-', "_");
     serde_json::from_value(Value::String(name)).map_err(|_| {
-        let what = format!("{} is no hook point", field.subject());
+        let what = format!("{} is not a hook point", field.subject());
         field.reject(what, "`holdfast docs hooks` lists them.")
     })
 }

@@ -1,5 +1,6 @@
 //! One delivery: a task that calls the handler. Its end is reported in every case, also if it is dropped or panics.
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -97,16 +98,14 @@ fn unreadable(problem: &Problem) -> DeliveryVerdict {
 /// Calls a handler; a panic becomes a fault of this delivery.
 async fn handle(handler: &dyn EventHandler, delivery: Delivery) -> Result<(), Fault> {
     let mut running: Later<Result<(), Fault>> =
-        catch_unwind(AssertUnwindSafe(|| handler.handle(delivery))).map_err(panic_fault)?;
+        catch_unwind(AssertUnwindSafe(|| handler.handle(delivery))).map_err(|panic| panicked(&*panic))?;
     poll_fn(move |context| match catch_unwind(AssertUnwindSafe(|| Pin::new(&mut running).poll(context))) {
         Ok(poll) => poll,
-        Err(panic) => Poll::Ready(Err(panic_fault(panic))),
+        Err(panic) => Poll::Ready(Err(panicked(&*panic))),
     })
     .await
 }
 
-fn panic_fault(panic: Box<dyn std::any::Any + Send>) -> Fault {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    Fault::new(Code::HandlerBroke, text.unwrap_or_else(|| "the handler panicked".to_owned()))
+fn panicked(panic: &(dyn Any + Send)) -> Fault {
+    Fault::panicked(Code::HandlerBroke, panic)
 }

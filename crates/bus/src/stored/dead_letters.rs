@@ -159,7 +159,7 @@ fn find(store: &Store, id: EventId, subscriber: &str) -> Result<(SubscriberKey, 
         None => None,
     };
     row.filter(|(_, row)| row.state == DeliveryState::Dead).ok_or_else(|| {
-        Problem::new(Code::DeadLetterMissing, format!("event {id} is no dead letter of `{subscriber}`"))
+        Problem::new(Code::DeadLetterMissing, format!("event {id} is not a dead letter of `{subscriber}`"))
     })
 }
 

@@ -2,7 +2,7 @@
 //! summary on one line.
 //!
 //! A hint chooses a form and nothing else. Whatever is shown goes through [`harmless`], begins behind a margin, and fits the line, so
-//! that no result can write where only this program does. A hint that is not understood is no hint.
+//! that no result can write where only this program does. A hint that is not understood is ignored.
 
 use holdfast_contract::content::Content;
 use serde_json::{Map, Value};

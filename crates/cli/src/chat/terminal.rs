@@ -39,7 +39,7 @@ enum State {
 }
 
 impl Terminal {
-    /// The terminal in its quiet mode; none where input or output is no terminal.
+    /// The terminal in its quiet mode; `None` where input or output is not a terminal.
     pub(crate) fn take() -> Option<Self> {
         std::io::stdout().is_terminal().then(|| Self::shown_on(ShownOn::StandardOutput)).flatten()
     }

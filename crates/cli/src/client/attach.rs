@@ -32,7 +32,7 @@ pub(crate) fn read(path: &Path) -> Result<Attachment, Problem> {
     let refused = |what: String| Problem::new(Code::AttachmentInvalid, format!("{}: {what}", path.display()));
     let bytes = holdfast_untrusted_files::read(path, MAX_FILE_BYTES).map_err(|error| match error {
         FileError::Io(error) => refused(error.to_string()),
-        _ => refused(format!("this is no file of at most {MAX_FILE_BYTES} bytes")),
+        _ => refused(format!("not a regular file of at most {MAX_FILE_BYTES} bytes")),
     })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (media_type, text, bytes) = match media_type(&bytes) {

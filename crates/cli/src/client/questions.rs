@@ -188,8 +188,9 @@ impl Drop for TerminalGuard {
 /// From now on, a signal that ends the program gives the terminal back first.
 fn leave_with_signals() -> Result<(), Problem> {
     for kind in [SignalKind::terminate(), SignalKind::hangup()] {
-        let mut heard = signal(kind)
-            .map_err(|error| Problem::new(Code::Internal, format!("signals cannot be heard: {error}")))?;
+        let mut heard = signal(kind).map_err(|error| {
+            Problem::new(Code::Internal, format!("could not install a signal handler: {error}"))
+        })?;
         tokio::spawn(async move {
             if heard.recv().await.is_some() {
                 if let Some(terminal) = TAKEN.lock().take() {

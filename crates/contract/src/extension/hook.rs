@@ -326,7 +326,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// The bytes of what is no text, in base64.
+    /// Bytes that are not text, in base64.
     pub fn base64(&self) -> Option<&str> {
         self.content.value().get("base64")?.as_str()
     }

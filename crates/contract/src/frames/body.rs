@@ -146,7 +146,7 @@ kinds! {
     "hook.agreed" Fact HookAgreed;
     /// A hook decided. The policy's verdict is one of these, with the rule's name.
     "hook.decided" Fact HookDecided;
-    /// A hook trapped, was late or made no sense.
+    /// A hook trapped, timed out or gave an invalid answer.
     "hook.faulted" Fact HookFaulted;
     /// Guardrails were heard: the worst verdict of the round.
     "guard.verdict" Decision GuardVerdict;

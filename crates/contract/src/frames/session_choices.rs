@@ -40,7 +40,7 @@ pub enum TurnOutcome {
 pub enum ChunkSaid {
     /// It decided.
     Decided(Decision),
-    /// It trapped, was late or made no sense.
+    /// It trapped, timed out or gave an invalid answer.
     Faulted(Fault),
 }
 
@@ -213,6 +213,18 @@ pub enum UiQuestion {
         /// For the surfaces that know it.
         view: Content,
     },
+}
+
+impl UiQuestion {
+    /// The question as a text, which every kind of question has.
+    pub fn prompt(&self) -> &str {
+        match self {
+            Self::Select { prompt, .. }
+            | Self::Confirm { prompt }
+            | Self::Input { prompt, .. }
+            | Self::Custom { prompt, .. } => prompt,
+        }
+    }
 }
 
 impl Contents for UiQuestion {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::contents::bodies;
 use crate::body::Contents;
 use crate::content::{Content, DigestOf};
 use crate::digest::Digest;
@@ -16,7 +17,6 @@ use crate::manifest::HandlerSpec;
 use crate::names::Overrides;
 use crate::problem::Fault;
 use crate::registry::{AgentSpec, Descriptor, ExtensionRef, Payload};
-use crate::session_frames::bodies;
 use crate::tool::ToolSpec;
 
 impl Contents for Descriptor {

@@ -27,7 +27,7 @@ pub struct AnswerChoice {
 
 /// The question that a channel is to show, from the arguments of the call.
 pub fn asked(arguments: &Content) -> Result<ChannelQuestion, Fault> {
-    let odd = |error| Fault::new(Code::ToolArguments, format!("the question makes no sense: {error}"));
+    let odd = |error| Fault::new(Code::ToolArguments, format!("the question is invalid: {error}"));
     let mut value = arguments.value().clone();
     value.as_object_mut().map(|fields| fields.remove("delivery"));
     serde_json::from_value(value).map_err(odd)

@@ -72,7 +72,7 @@ pub fn check(files: &[Artifact]) -> Result<(), Problem> {
         match (file.text(), file.base64()) {
             (Some(_), _) => {}
             (None, Some(data)) if whole(data) => {}
-            (None, Some(_)) => return refused(format!("the content of `{name}` is no base64")),
+            (None, Some(_)) => return refused(format!("the content of `{name}` is not valid base64")),
             (None, None) => {
                 let what = format!("the content of `{name}` is neither a text nor an object with `base64`");
                 return refused(what);
@@ -85,7 +85,7 @@ pub fn check(files: &[Artifact]) -> Result<(), Problem> {
 /// The file that a channel is to send, from the arguments of the call, and the recipient if one is named.
 pub fn sent(arguments: &Content) -> Result<(Option<String>, Attachment), Fault> {
     let field = |name: &str| arguments.value().get(name).unwrap_or(&Value::Null);
-    let odd = |error| Fault::new(Code::ToolArguments, format!("the file makes no sense: {error}"));
+    let odd = |error| Fault::new(Code::ToolArguments, format!("the file is invalid: {error}"));
     let file = Attachment::deserialize(field("file")).map_err(odd)?;
     Ok((field("user").as_str().map(str::to_owned), file))
 }
@@ -131,8 +131,8 @@ mod tests {
             (vec![large.clone(), large], "bytes together"),
             (vec![file("", "image/png", json!({ "base64": "AAAA" }))], "needs a name"),
             (vec![file("a", "png", json!({ "base64": "AAAA" }))], "a media type"),
-            (vec![file("a", "image/png", json!({ "base64": "not base64!" }))], "is no base64"),
-            (vec![file("a", "image/png", json!({ "base64": "AAA" }))], "is no base64"),
+            (vec![file("a", "image/png", json!({ "base64": "not base64!" }))], "is not valid base64"),
+            (vec![file("a", "image/png", json!({ "base64": "AAA" }))], "is not valid base64"),
             (vec![file("a", "image/png", json!({ "url": "http://x" }))], "neither a text nor"),
         ];
         for (files, expected) in cases {
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(files, []);
         assert_eq!(
             left.value(),
-            &json!({ "attachments": ["not taken: the content of `a.png` is no base64"] })
+            &json!({ "attachments": ["not taken: the content of `a.png` is not valid base64"] })
         );
     }
 

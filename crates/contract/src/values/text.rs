@@ -1,4 +1,23 @@
-//! What a character looks like: which ones a reader cannot see. What is done about them is decided by the callers.
+//! Texts as a reader sees them: which characters are invisible, and texts shortened to a line. What is shown is decided by the callers.
+
+/// The first line of a text that has something in it.
+pub fn first_line(text: &str) -> &str {
+    text.trim().lines().next().unwrap_or_default()
+}
+
+/// A text of at most so many characters, with `…` where it was cut.
+pub fn truncated(mut text: String, most: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// A text on one line, with one space for each run of white space, of at most so many characters.
+pub fn one_line(text: &str, most: usize) -> String {
+    truncated(text.split_whitespace().collect::<Vec<_>>().join(" "), most)
+}
 
 /// Whether a character reorders text, breaks a line, or is not seen at all: the Unicode property Default_Ignorable_Code_Point, variation
 /// selectors among them, the category Cf, the separators of lines and paragraphs, and three signs that are blank: a braille pattern, a
@@ -34,4 +53,19 @@ pub fn is_invisible(character: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}'
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_truncated_by_characters_and_put_on_one_line() {
+        assert_eq!(truncated("äöü".to_owned(), 3), "äöü");
+        assert_eq!(truncated("äöüx".to_owned(), 3), "äöü…");
+        assert_eq!(one_line(" a\n\tb  c ", 5), "a b c");
+        assert_eq!(one_line("a b c", 3), "a b…");
+        assert_eq!(first_line("\n  one\ntwo"), "one");
+        assert_eq!(first_line(" \n"), "");
+    }
 }

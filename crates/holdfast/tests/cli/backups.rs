@@ -108,7 +108,7 @@ fn a_backup_inside_the_home_is_refused_by_whatever_path() {
     let mut inside = scene.command(&["backup", "copy"]);
     finish(inside.current_dir(scene.home().join("data")).spawn().unwrap()).fails(2, "HF-2011");
     assert_eq!(paths(&scene.home()), before, "nothing was written");
-    // A link in the home that leads out of it is no way into it.
+    // A link in the home that leads out of it gives no access to it.
     std::os::unix::fs::symlink(scene.outside(), scene.home().join("out")).unwrap();
     scene.run(&["backup", &absolute("out/copy")]).ok();
 }

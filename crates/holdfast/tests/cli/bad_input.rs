@@ -40,7 +40,7 @@ const FILES: &[(&str, &str, i32, &str, &str)] = &[
     ),
     ("prompts/main.jinja2", "Hello\n{% if %}\n", 2, "HF-1401", "main.jinja2:2:"),
     ("prompts/orchestrator.jinja2", "{{ nobody.knows }}\n", 2, "HF-1401", "orchestrator.jinja2:1:"),
-    (".env", "this is no line\n", 2, "HF-1301", ".env:1"),
+    (".env", "this is not a line\n", 2, "HF-1301", ".env:1"),
 ];
 
 #[test]
@@ -373,7 +373,7 @@ fn an_owner_that_is_killed_takes_nobody_with_it() {
     let ran = finish(attached).fails(1, "HF-7001");
     assert!(ran.out.is_empty(), "a truncated answer is not printed: {ran:#?}");
     finish(piped).fails(1, "HF-7001");
-    // What the dead one left behind stands in nobody's way.
+    // The files of the dead process do not block the next one.
     assert!(scene.home().join("control.sock").exists());
     scene.run(GET).ok();
     scene.verifies();

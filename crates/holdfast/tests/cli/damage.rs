@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::shared::{Scene, finish};
+use crate::shared::{Scene, finish, until};
 
 /// What a damage leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -379,9 +379,7 @@ fn a_cut_or_deleted_write_ahead_log_is_noticed() {
     scene.turn("good", &says("good")).ok();
     // The owner is killed after its last write was acknowledged. What is not acknowledged, as in the middle of a start, may be lost.
     let mut owner = scene.rpc(&[]);
-    while !owner.ask("system.status", json!({}))["starting"].is_null() {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    until("the owner has started", || owner.ask("system.status", json!({}))["starting"].is_null());
     owner.ask("session.rename", json!({ "session": "good", "name": "renamed" }));
     owner.child.kill().unwrap();
     owner.child.wait().unwrap();

@@ -63,9 +63,10 @@ fn questions(scene: &Scene) -> Vec<Value> {
 
 /// How many reminders there are.
 fn entries(scene: &Scene) -> usize {
-    match scene.home().join("data/scheduler/schedules.json").exists() {
-        true => book(scene)["entries"].as_object().map_or(0, |entries| entries.len()),
-        false => 0,
+    if scene.home().join("data/scheduler/schedules.json").exists() {
+        book(scene)["entries"].as_object().map_or(0, |entries| entries.len())
+    } else {
+        0
     }
 }
 

@@ -13,7 +13,7 @@ const FILES: usize = 20;
 const EDITS: usize = 60;
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// A file that knows its version at both ends, and whose first half is no Python.
+/// A file that knows its version at both ends, and whose first half is not Python.
 fn version(number: usize) -> String {
     let filler = "    'a line that takes up room',\n".repeat(200);
     format!(

@@ -206,7 +206,7 @@ fn a_gate_that_was_broken_by_an_edit_judges_as_it_was_after_a_restart() {
     let folder = install_gate(&scene);
     let owner = Owner::begin(&scene);
     denied(&scene, &scene.run(&WRITE), &["denied by guard/0: it was asked too often"]);
-    fs::write(folder.join("guard.wasm"), "this is no component").unwrap();
+    fs::write(folder.join("guard.wasm"), "this is not a component").unwrap();
     until("the edit is seen", || fault(&scene).contains("HF-41"));
     denied(&scene, &scene.run(&WRITE), &["denied by guard/0: it was asked too often"]);
     drop(owner);

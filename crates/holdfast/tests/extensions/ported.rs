@@ -413,7 +413,7 @@ fn a_notice_goes_to_the_channel_that_the_event_names() {
         |id: &str| fs::read_to_string(scene.home().join("data").join(id).join("told")).unwrap_or_default();
     until("the second channel is told", || told("second").contains("the door"));
     assert_eq!(told("first"), "");
-    until("what is no agent is skipped", || {
+    until("what is not an agent is skipped", || {
         scene.run(&["ext", "doctor", "second"]).out.contains("it has no agent: the event was skipped")
     });
     assert!(!scene.run(&["bus", "dead"]).out.contains("mail.came"));

@@ -72,7 +72,7 @@ fn an_edit_is_live_and_a_broken_one_takes_nothing_away() {
     until("it shouts", || shout(&scene).contains("HELLO!"));
     install(&scene, &program().replace(".upper()", ".title()"));
     until("the edit is live", || shout(&scene).contains("Hello!"));
-    install(&scene, "this is no program");
+    install(&scene, "this is not a program");
     until("the edit is reported", || scene.run(&["ext", "doctor", "shouter"]).out.contains("HF-4003"));
     assert!(shout(&scene).contains("Hello!"), "the last good one serves: {}", shout(&scene));
     assert!(

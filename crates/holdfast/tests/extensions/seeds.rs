@@ -54,7 +54,7 @@ fn files_are_tools_and_channels() {
     let _owner = Owner::begin(&scene);
     let weather = || scene.run(&["call", "get_weather", r#"{"city": "Vienna"}"#]).out;
     until("the tool answers", || weather().contains("sunny at https://wttr.in/Vienna?format=3"));
-    assert!(!scene.run(&["ext", "list"]).ok().out.contains("_httpx"), "a helper is no extension");
+    assert!(!scene.run(&["ext", "list"]).ok().out.contains("_httpx"), "a helper is not an extension");
     message(&scene, "slack", "hello");
     until("an answer comes", || notes(&scene, "slack").contains("slack U1 T7: It is noted."));
     // An edit of what a tool imports is an edit of the tool.

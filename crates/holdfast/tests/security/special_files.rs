@@ -86,7 +86,7 @@ fn special_files_of_extensions_are_reported_and_the_rest_works() {
     let listed = scene.run(&["ext", "list"]);
     let all = format!("{}{}", listed.out, listed.err);
     assert!(all.contains("good"), "{listed:#?}");
-    // A dangling link is no file at all, and what root may read is no special file.
+    // A dangling link counts as missing, and what root may read does not count as a special file.
     let is_plain = |id: &str| id.ends_with("dangling") || (id.ends_with("closed") && reads_anything());
     let is_told = |id: &String| all.lines().any(|line| line.contains(id.as_str()) && line.contains("HF-"));
     let silent: Vec<_> = planted.iter().filter(|id| !is_plain(id) && !is_told(id)).collect();
@@ -114,7 +114,7 @@ const OPENED: &[&str] = &[
     "extensions/channels",
 ];
 
-/// What is taken as missing where it is no file: planted all at once, so that none hides another.
+/// What is taken as missing where it is not a file: planted all at once, so that none hides another.
 const IGNORED: &[&str] = &[
     "control.path",
     "control.sock",

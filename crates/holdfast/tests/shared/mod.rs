@@ -337,7 +337,7 @@ impl Rpc {
         answer["error"].clone()
     }
 
-    /// The answer to what was no request.
+    /// The answer to what was not a request.
     #[track_caller]
     pub fn answer_to_nothing(&mut self) -> Value {
         self.wait(|message| message["id"].is_null() && message.get("error").is_some())

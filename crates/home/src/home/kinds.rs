@@ -1,4 +1,4 @@
-//! What stands in a home in the place of a file or a folder and is none: a pipe, a device, a link that leads nowhere. A reader takes
+//! What stands in a home in the place of a file or a folder without being one: a pipe, a device, a link that leads nowhere. A reader takes
 //! such a path as missing, which is safe, but the user should know.
 
 use std::fs::{self, File};
@@ -31,12 +31,12 @@ const FILES: &[(&str, Option<u64>)] = &[
     ("data/scheduler/schedules.json", None),
 ];
 
-/// Folders that are not looked into when they are none.
+/// Folders that are not looked into when something else has their name.
 const FOLDERS: &[&str] =
     &["data", "data/kv", "data/scheduler", "generations", "generations/running", "environments"];
 
 impl Home {
-    /// A warning for everything in the home that stands in the place of a file or a folder and is none, or cannot be read.
+    /// A warning for everything in the home that stands in the place of a file or a folder without being one, or cannot be read.
     pub fn irregular(&self) -> Vec<Problem> {
         let files = FILES.iter().filter_map(|(name, most)| {
             let path = self.root.join(name);

@@ -10,7 +10,7 @@ use holdfast_untrusted_files::{FoundOwner, found_owner};
 use super::{Home, canonical};
 
 impl Home {
-    /// Refuses a home that another user made or can write, and what is no folder. A home that does not exist yet may be made.
+    /// Refuses a home that another user made or can write, and what is not a folder. A home that does not exist yet may be made.
     pub fn check(&self) -> Result<(), Problem> {
         let refused = |path: &Path, what: &str, help: String| {
             let what = format!("{} {what}", path.display());

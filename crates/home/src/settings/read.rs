@@ -114,7 +114,7 @@ fn peer_name(name: &str, field: &Field<'_>) -> Result<()> {
         return Ok(());
     }
     let help = "Use up to 32 lower-case letters, digits and `-`.";
-    Err(field.reject(format!("`{name}` is no name for another Holdfast"), help))
+    Err(field.reject(format!("`{name}` is not a valid name for another Holdfast"), help))
 }
 
 fn remote(name: &str, field: &Field<'_>) -> Result<RemoteSettings> {
@@ -165,7 +165,7 @@ fn listening_address(field: &Field<'_>, insecure: bool) -> Result<String> {
             "Use `127.0.0.1` and a tunnel, or set `insecure: true` beside it.",
         )),
         Err(_) => Err(field.reject(
-            format!("{} is no address to listen on", field.subject()),
+            format!("{} is not an address to listen on", field.subject()),
             "Write an IP address and a port, such as `127.0.0.1:7441`.",
         )),
     }
@@ -310,7 +310,7 @@ fn address(field: &Field<'_>) -> Result<String> {
         .reject(format!("`{url}` is not an address"), "Write one that begins with `https://` or `http://`."))
 }
 
-/// The name of a variable. What is no name may be the key itself, so it is not shown.
+/// The name of a variable. An invalid name may be the key itself, so it is not shown.
 fn variable(field: &Field<'_>) -> Result<String> {
     let name = field.text()?;
     let letters = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';

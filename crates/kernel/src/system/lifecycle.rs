@@ -142,7 +142,7 @@ impl System {
         let starts = fact.command < LifecycleCommand::Stop;
         match &fact.outcome {
             LifecycleOutcome::Failed(fault) if starts => {
-                // One that is stopping already is no further than it was.
+                // One that is stopping already has made no progress by it.
                 let state = generation.state;
                 if state != GenerationState::Stopping {
                     // The fault to report is that of the content in whose place the last good one was started.

@@ -90,7 +90,7 @@ pub(crate) async fn demand(store: &mut StoreContextMut<'_, Guest>, call: HostCal
 pub(crate) async fn now(store: &mut StoreContextMut<'_, Guest>) -> Result<u64> {
     let answer = demand(store, HostCall::Clock).await?;
     let millis = answer.value().as_u64();
-    millis.ok_or_else(|| stop(Code::Internal, "the host's time is no number"))
+    millis.ok_or_else(|| stop(Code::Internal, "the host's time is not a number"))
 }
 
 /// Random bytes, which the host gives as hexadecimal digits.
@@ -407,7 +407,9 @@ pub(super) fn content(answer: Content) -> ContentOut {
 
 fn parse(text: &str) -> Result<Content, Failure> {
     let value: Result<Value, _> = serde_json::from_str(text);
-    value.map(Content::new).map_err(|error| Failure::InvalidArguments(format!("this is no JSON: {error}")))
+    value
+        .map(Content::new)
+        .map_err(|error| Failure::InvalidArguments(format!("this is not valid JSON: {error}")))
 }
 
 /// An answer that is a text.

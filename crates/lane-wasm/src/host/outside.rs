@@ -93,7 +93,7 @@ pub(super) fn http(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
 fn response(answer: &Content) -> Result<Response> {
     let answer = answer.value();
     let (Some(status), Some(headers)) = (answer["status"].as_u64(), answer["headers"].as_array()) else {
-        return Err(stop(Code::Internal, "the host's answer is no response"));
+        return Err(stop(Code::Internal, "the host's answer is not a response"));
     };
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     Ok(Response {
@@ -181,5 +181,5 @@ fn received(value: &Value) -> Result<Vec<u8>> {
         return Ok(text.as_bytes().to_owned());
     }
     let encoded = value["base64"].as_str().unwrap_or_default();
-    STANDARD.decode(encoded).map_err(|_| stop(Code::Internal, "the host's bytes are no base64"))
+    STANDARD.decode(encoded).map_err(|_| stop(Code::Internal, "the host's bytes are not valid base64"))
 }

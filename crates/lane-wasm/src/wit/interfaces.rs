@@ -78,7 +78,7 @@ pub(crate) struct Import {
 }
 
 impl Import {
-    /// How a component comes to hold it. What is no host call is types, or is served by the lane itself.
+    /// How a component comes to hold it. The other interfaces are types, or the lane itself serves them.
     pub(crate) fn grant(&self) -> GrantRule {
         self.capability().map_or(GrantRule::Everyone, Capability::grant)
     }

@@ -91,7 +91,7 @@ pub(super) fn from_command(tool: &ToolSpec, rest: &str) -> Result<Map<String, Va
     if rest.starts_with('{') {
         return match serde_json::from_str(rest) {
             Ok(arguments) => Ok(arguments),
-            Err(error) => Err(format!("The arguments are no JSON object: {error}.")),
+            Err(error) => Err(format!("The arguments are not a JSON object: {error}.")),
         };
     }
     let parameters = Parameter::all(tool);
@@ -109,7 +109,7 @@ pub(super) fn from_command(tool: &ToolSpec, rest: &str) -> Result<Map<String, Va
     let mut arguments = Map::new();
     for piece in &pieces {
         let Some((key, value)) = piece.pair() else {
-            return Err(format!("`{}` is no `key=value`.", piece.text));
+            return Err(format!("`{}` is not `key=value`.", piece.text));
         };
         let value = match parameters.iter().find(|parameter| parameter.name == key) {
             Some(parameter) => parameter.convert(value),
@@ -259,7 +259,7 @@ fn pieces(text: &str) -> Vec<Piece> {
         }
     }
     pieces.push(word);
-    // A mark that follows a quote is no word.
+    // A mark that follows a quote is not a word.
     let mark = |letter: char| matches!(letter, ',' | ';' | ':' | '?' | '!');
     pieces.retain(|piece| piece.quoted || !piece.text.chars().all(mark));
     pieces

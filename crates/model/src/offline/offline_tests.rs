@@ -130,8 +130,8 @@ async fn what_does_not_fit_is_answered_plainly() {
         ("convert 20 degrees to kelvin", "do not see what `unit` shall be"),
         ("/read_fil path=a", "There is no tool `read_fil`. Did you mean `/read_file`?"),
         ("/write_file path=a.txt", "`content` is missing. Call it with `/write_file path=… content=…`."),
-        ("/tag {\"labels\":", "The arguments are no JSON object"),
-        ("/write_file a.txt", "`a.txt` is no `key=value`."),
+        ("/tag {\"labels\":", "The arguments are not a JSON object"),
+        ("/write_file a.txt", "`a.txt` is not `key=value`."),
     ];
     for (said, expected) in table {
         let answer = answer(vec![user(said)]).await;

@@ -4,6 +4,7 @@ use genai::{Error, webc};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::ModelFailed;
+use holdfast_contract::text::one_line;
 use reqwest::header::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
@@ -258,12 +259,6 @@ fn said(body: &str) -> String {
 }
 
 fn excerpt(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() {
-        return "no reason given".to_owned();
-    }
-    match line.char_indices().nth(EXCERPT) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    let line = one_line(text, EXCERPT);
+    if line.is_empty() { "no reason given".to_owned() } else { line }
 }

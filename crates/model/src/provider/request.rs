@@ -61,7 +61,7 @@ pub(super) fn arguments(value: Value) -> Value {
     }
 }
 
-/// Arguments on their way back. What is no object was not understood, and providers take nothing else.
+/// Arguments on their way back. What is not an object was not understood, and providers take nothing else.
 fn object(value: Value) -> Value {
     match arguments(value) {
         Value::Object(fields) => Value::Object(fields),

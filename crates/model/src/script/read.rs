@@ -66,7 +66,7 @@ fn step(field: &Field<'_>) -> Result<ScriptStep> {
     if !field.is_map() {
         return match field.text()?.as_str() {
             "hangs" => Ok(ScriptStep::Hangs),
-            other => Err(field.reject(format!("`{other}` is no step"), EXAMPLE)),
+            other => Err(field.reject(format!("`{other}` is not a step"), EXAMPLE)),
         };
     }
     field.object(|object| {

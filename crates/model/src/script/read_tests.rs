@@ -46,7 +46,7 @@ fn a_script_that_cannot_be_used_says_where_and_what_to_do() {
     let table = [
         ("- syas: hello\n", "demo.yaml:1:3", "does nothing"),
         ("- says: a\n- says: b\n  calls: [{tool: x}]\n", "demo.yaml:2:3", "one thing"),
-        ("- sleeps\n", "demo.yaml:1:3", "`sleeps` is no step"),
+        ("- sleeps\n", "demo.yaml:1:3", "`sleeps` is not a step"),
         ("- calls:\n    - arguments: {}\n", "demo.yaml:2:7", "tool"),
         ("- says: a\n- fails: { times: many }\n", "demo.yaml:2:19", "times"),
         ("- says: a\n  mood: glad\n", "demo.yaml:2:3", "mood"),

@@ -1,6 +1,7 @@
 //! Checks rules against their own examples, so that a rule that does not do what its author believes is never loaded.
 
 use holdfast_contract::problem::{Code, Location, Problem};
+use holdfast_contract::text::truncated;
 use serde_json::Value;
 
 use crate::rules::matching::{Part, Subject, Truth, applies};
@@ -60,10 +61,7 @@ fn written(example: &Example) -> String {
         Value::Object(fields) if fields.is_empty() => String::new(),
         arguments => format!(" {arguments}"),
     };
-    match arguments.char_indices().nth(MAX_SHOWN_CHARS) {
-        Some((end, _)) => format!("`{}{}…`", example.tool, &arguments[..end]),
-        None => format!("`{}{arguments}`", example.tool),
-    }
+    format!("`{}{}`", example.tool, truncated(arguments, MAX_SHOWN_CHARS))
 }
 
 fn misfit(part: Part<'_>) -> String {

@@ -96,7 +96,7 @@ struct Question {
     end: usize,
 }
 
-/// The question of a request. A name of other characters than those of hosts is none.
+/// The question of a request. `None` for a name with characters that no host name has.
 fn question(request: &[u8]) -> Option<Question> {
     let (mut at, mut labels) = (HEADER_BYTES, Vec::new());
     loop {

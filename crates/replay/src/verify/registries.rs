@@ -33,7 +33,7 @@ struct Unguarded {
     hooks: Vec<HookId>,
 }
 
-/// How long a turn may take from choosing its registry to its first frame. A gate that goes down in between is no gap.
+/// How long a turn may take from choosing its registry to its first frame. A gate that goes down in between does not count as a gap.
 const START_TOLERANCE: Millis = Millis(1_000);
 
 impl Registries {

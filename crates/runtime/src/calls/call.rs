@@ -76,22 +76,6 @@ impl CallState {
     }
 }
 
-/// Waits for all of these, concurrently.
-pub(crate) async fn join_all<T>(all: Vec<Later<T>>) -> Vec<T> {
-    let mut open: Vec<_> = all.into_iter().map(Some).collect();
-    let mut done: Vec<Option<T>> = open.iter().map(|_| None).collect();
-    std::future::poll_fn(|context| {
-        for (open, done) in open.iter_mut().zip(&mut done) {
-            if let Some(Poll::Ready(value)) = open.as_mut().map(|it| it.as_mut().poll(context)) {
-                (*open, *done) = (None, Some(value));
-            }
-        }
-        if open.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    done.into_iter().flatten().collect()
-}
-
 /// Waits for the reply, without a timeout.
 pub(crate) async fn wait(state: CallState) -> Result<Reply, Fault> {
     match state {
@@ -129,7 +113,5 @@ impl Future for CatchUnwind {
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Fault {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    Fault::new(Code::ExtensionFault, format!("panicked: {}", text.unwrap_or("no message")))
+    Fault::panicked(Code::ExtensionFault, panic)
 }

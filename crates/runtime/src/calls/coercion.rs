@@ -35,7 +35,7 @@ impl<'s> Coercion<'s> {
         Self { root, parts: parts(root), left: Cell::new(MAX_STEPS), compiled: RefCell::default() }
     }
 
-    /// Whether so many steps were left. Where they are not, none is left.
+    /// Whether so many steps remained. If not, the rest is discarded.
     fn spend(&self, steps: u64) -> bool {
         let left = self.left.get().checked_sub(steps);
         self.left.set(left.unwrap_or_default());

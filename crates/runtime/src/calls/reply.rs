@@ -26,6 +26,6 @@ fn unfit(answer: &Reply, point: HookPoint) -> Fault {
 pub fn result_of(reply: Reply) -> Result<Content, Fault> {
     match reply {
         Reply::Content(content) => Ok(content),
-        other => Err(Fault::new(Code::ToolFailed, format!("{other:?} is no result"))),
+        other => Err(Fault::new(Code::ToolFailed, format!("{other:?} is not a result"))),
     }
 }

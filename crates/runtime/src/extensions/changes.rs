@@ -125,7 +125,7 @@ impl Inner {
 }
 
 /// The crash of an extension that this fact reports, for the system to count. A fault of the host, such as an exhausted pool, and a
-/// failure that the extension reports itself, such as that of a tool, are no crashes.
+/// failure that the extension reports itself, such as that of a tool, are not crashes.
 pub(crate) fn crash_in(input: &Input) -> Option<ExtensionFaulted> {
     let (fault, phase) = match &input.body {
         Body::HookFaulted(fact) => (&fact.fault, format!("hook {}", fact.hook)),

@@ -159,7 +159,12 @@ impl Extensions {
         id: &ExtensionId,
         limit: Millis,
     ) -> Result<(Arc<ExtensionRef>, CallGuard), Fault> {
-        let late = || Fault::new(Code::ExtensionFault, format!("`{id}` gave no way within {} ms", limit.0));
+        let late = || {
+            Fault::new(
+                Code::ExtensionFault,
+                format!("timed out after {} ms waiting for the reload of `{id}`", limit.0),
+            )
+        };
         let guard = tokio::select! {
             biased;
             guard = self.gates.clone().enter(id.clone()) => guard,

@@ -323,7 +323,7 @@ pub(crate) fn check_thread(
         Some(other) if other == channel.as_str() => return Ok(()),
         Some(other) => format!("the conversation `{thread}` is one of `{other}`, not of `{channel}`"),
         None if thread.as_str().contains('.') || taken(thread.as_str()) => {
-            format!("`{thread}` is no name for a new conversation of `{channel}`")
+            format!("`{thread}` is not a valid name for a new conversation of `{channel}`")
         }
         None => return Ok(()),
     };

@@ -14,7 +14,7 @@ use super::rebuild::input_of;
 pub(crate) fn fork(store: &Store, from: &StreamId, last: Option<Seq>, to: &StreamId) -> Result<Seq, Problem> {
     let refused = |what: String| Problem::new(Code::SessionFork, what);
     if !from.is_session() {
-        return Err(refused(format!("`{from}` is no session, and only sessions can be forked")));
+        return Err(refused(format!("`{from}` is not a session, and only sessions can be forked")));
     }
     let log = store.stream(to)?;
     if log.head().is_some() {

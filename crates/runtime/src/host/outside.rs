@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 fn received(bytes: SentBytes) -> Result<Vec<u8>, Fault> {
     match bytes {
         SentBytes::Text(text) => Ok(text.into_bytes()),
-        SentBytes::Encoded { base64 } => STANDARD
-            .decode(base64)
-            .map_err(|error| Fault::new(Code::ToolArguments, format!("the bytes are no base64: {error}"))),
+        SentBytes::Encoded { base64 } => STANDARD.decode(base64).map_err(|error| {
+            Fault::new(Code::ToolArguments, format!("the bytes are not valid base64: {error}"))
+        }),
     }
 }
 

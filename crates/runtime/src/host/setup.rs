@@ -14,6 +14,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::{ExtensionRetried, SetupCalled};
 use holdfast_contract::wire::{Call, Later, Reply};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,6 +29,24 @@ const TIMEOUT: Millis = Millis(30_000);
 /// The names of questions that a frame has, and the characters of each.
 const MAX_RECORDED_NAMES: usize = 32;
 const MAX_NAME_CHARS: usize = 64;
+
+/// The active extensions that are not set up, as of the last look at them, until something changes.
+#[derive(Default)]
+pub(crate) struct SetupCache(Mutex<Option<Arc<Vec<SetupState>>>>);
+
+impl SetupCache {
+    fn get(&self) -> Option<Arc<Vec<SetupState>>> {
+        self.0.lock().clone()
+    }
+
+    fn set(&self, open: Arc<Vec<SetupState>>) {
+        *self.0.lock() = Some(open);
+    }
+
+    fn clear(&self) {
+        *self.0.lock() = None;
+    }
+}
 
 /// A question that must be answered before an extension can work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -274,7 +293,7 @@ impl Inner {
 
     /// The active extensions that are not set up. Cached until something changes.
     pub(crate) async fn not_set_up(self: &Arc<Self>) -> Arc<Vec<SetupState>> {
-        if let Some(known) = self.unfinished.lock().clone() {
+        if let Some(known) = self.setup_cache.get() {
             return known;
         }
         let mut open = Vec::new();
@@ -287,13 +306,13 @@ impl Inner {
             }
         }
         let open = Arc::new(open);
-        *self.unfinished.lock() = Some(open.clone());
+        self.setup_cache.set(open.clone());
         open
     }
 
     /// Clears the cache of [`Inner::not_set_up`].
     pub(crate) fn setup_changed(&self) {
-        *self.unfinished.lock() = None;
+        self.setup_cache.clear();
     }
 
     async fn ask_setup(

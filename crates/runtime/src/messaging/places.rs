@@ -181,9 +181,10 @@ impl Inner {
 
     /// Shows a notice in the chats, or finds the channel for it. The fault says that the user cannot be reached now.
     fn reach(&self, notice: &TerminalNotice) -> Result<Reached, Fault> {
-        let in_chats = || match self.tell_chats(None, notice) {
-            true => Ok(Reached::Shown),
-            false => {
+        let in_chats = || {
+            if self.tell_chats(None, notice) {
+                Ok(Reached::Shown)
+            } else {
                 Err(Fault::new(Code::ChannelUnknown, "no chat is open, and no channel reaches the user"))
             }
         };
@@ -192,11 +193,13 @@ impl Inner {
         }
         let user = notice.user_id.as_deref();
         if let Some(channel) = &notice.channel_id {
-            return match self.channel(channel).is_ok() || self.is_installed(channel) {
-                true => self.on_channel(channel, user),
-                false if channel.as_str() == TERMINAL => in_chats(),
+            return if self.channel(channel).is_ok() || self.is_installed(channel) {
+                self.on_channel(channel, user)
+            } else if channel.as_str() == TERMINAL {
+                in_chats()
+            } else {
                 // Its delivery fails, and says that there is no such channel.
-                false => Ok(Reached::Channel(channel.clone(), notice.user_id.clone())),
+                Ok(Reached::Channel(channel.clone(), notice.user_id.clone()))
             };
         }
         let place = match user {

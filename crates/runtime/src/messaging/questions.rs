@@ -363,7 +363,7 @@ impl Inner {
         let remembers = policy.remembers_answers();
         let Some(reply) = words::reply(&question, answer, remembers) else {
             let how = words::how(&question, &words::choices(&question, remembers), &code);
-            return Ok(Some(format!("That is no answer to this question. {how}").trim_end().to_owned()));
+            return Ok(Some(format!("That does not answer this question. {how}").trim_end().to_owned()));
         };
         let taken = taken(&question, &reply);
         match self.give_answer(&question, reply, &format!("{channel}/{user}")).await {
@@ -402,9 +402,10 @@ impl Inner {
             format!("{}\n{how}", words::asked(question)).trim_end().to_owned()
         };
         let waiting = self.waiting_questions().await?;
-        match waiting.is_empty() {
-            true => Ok("No question waits for an answer.".to_owned()),
-            false => Ok(waiting.iter().map(line).collect::<Vec<_>>().join("\n\n")),
+        if waiting.is_empty() {
+            Ok("No question waits for an answer.".to_owned())
+        } else {
+            Ok(waiting.iter().map(line).collect::<Vec<_>>().join("\n\n"))
         }
     }
 

@@ -215,9 +215,10 @@ impl Inner {
     /// The fault of a delivery. If the extension is installed and not active, the event waits and the attempt does not count.
     pub(super) fn postponed_if_down(&self, id: &ExtensionId, fault: Fault) -> Fault {
         let is_missing = matches!(fault.code, Code::ExtensionUnknown | Code::ChannelUnknown);
-        match is_missing && self.is_installed(id) && self.extensions.active(id).is_none() {
-            true => Fault::new(Code::SubscriberDown, format!("`{id}` is not active")),
-            false => fault,
+        if is_missing && self.is_installed(id) && self.extensions.active(id).is_none() {
+            Fault::new(Code::SubscriberDown, format!("`{id}` is not active"))
+        } else {
+            fault
         }
     }
 
@@ -355,7 +356,7 @@ impl Inner {
         let host = Arc::new(SystemHost::new(self, serving.clone(), None));
         let call = Call::Function { role, function: function.to_owned(), arguments };
         let answer = wait(start_call(&instance, call, host)).await;
-        // That it has no such function, or says itself that something is wrong, is no reason to take it down.
+        // That it has no such function, or says itself that something is wrong, does not take it down.
         let broke = |fault: &&Fault| fault.code.is_crash() && fault.code != Code::ExtensionFault;
         if let Some(fault) = answer.as_ref().err().filter(broke) {
             let (id, generation, phase) = (id.clone(), serving.generation, function.to_owned());

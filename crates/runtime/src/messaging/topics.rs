@@ -158,7 +158,7 @@ pub struct QuestionRef {
 }
 
 impl OutgoingMessage {
-    /// A text, which is no stream's end.
+    /// A text, which does not end a stream.
     pub(super) fn text(text: String, user_id: Option<String>) -> Self {
         Self { text, user_id, file: None, streamed: false, question: None }
     }
@@ -216,7 +216,7 @@ fn some_words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Strin
 pub(crate) fn payload<T: for<'a> Deserialize<'a>>(topic: &str, payload: &Content) -> Result<T, Fault> {
     let value = payload.value().clone();
     serde_json::from_value(value).map_err(|error| {
-        let message = format!("the payload of an event on `{topic}` makes no sense: {error}");
+        let message = format!("the payload of an event on `{topic}` is invalid: {error}");
         Fault::new(Code::EventPayload, message)
     })
 }

@@ -267,7 +267,7 @@ impl Inner {
         opener.create_session(&Runtime::of(self), SessionRequest { id, origin, agent })
     }
 
-    /// The models of an agent that is called: its own, or else its caller's. A caller that is no model has none to give, and leaves it
+    /// The models of an agent that is called: its own, or else its caller's. A caller that is not a model has none to give, and leaves it
     /// the one that new sessions use.
     pub(crate) fn models_of_child(
         self: &Arc<Self>,

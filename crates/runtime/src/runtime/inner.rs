@@ -9,7 +9,6 @@ use holdfast_contract::session_frames::SessionSettings;
 use holdfast_contract::system_frames::LogMigrated;
 use holdfast_policy::Policy;
 use holdfast_store::Store;
-use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::home_settings::HomeSettings;
@@ -22,7 +21,7 @@ use crate::extensions::{ActiveRegistry, Extensions};
 use crate::history::conversations::Conversations;
 use crate::host::outside::consent::ConsentAnswers;
 use crate::host::services::SharedServices;
-use crate::host::setup::SetupState;
+use crate::host::setup::SetupCache;
 use crate::messaging::Messaging;
 use crate::parts::{Entropy, HomeParts, Parts, Surface};
 use crate::session::Sessions;
@@ -60,8 +59,8 @@ pub(crate) struct Inner {
     pub shared: SharedServices,
     /// The user's answers about network hosts.
     pub answers: ConsentAnswers,
-    /// The extensions that are not set up, if that is known.
-    pub unfinished: Mutex<Option<Arc<Vec<SetupState>>>>,
+    /// Which extensions are not set up.
+    pub setup_cache: SetupCache,
     /// Whether extensions are loaded only to be listed: they are not initialised or started, and no event is delivered.
     pub inspects: bool,
     /// What is requested of the whole process.
@@ -128,7 +127,7 @@ impl Inner {
             conversations,
             shared: SharedServices::default(),
             answers: ConsentAnswers::default(),
-            unfinished: Mutex::default(),
+            setup_cache: SetupCache::default(),
             shutdown: watch::Sender::default(),
         });
         // Before anything runs: what extensions publish while they start reaches those that start after them.

@@ -415,7 +415,7 @@ impl SessionActor {
             if self.session.is_busy() || self.delivering {
                 return;
             }
-            // What was awaited was no turn but a compaction or the session's end.
+            // What was awaited was not a turn but a compaction or the session's end.
             for reply in self.answering.drain(..) {
                 drop(reply.send(Err(Self::no_turn())));
             }
@@ -483,7 +483,7 @@ impl SessionActor {
         let body = InputReceived { text, attachments, message_id, registry };
         let input = self.fact(FrameSource::Surface(surface), None, body);
         self.made = false;
-        // A call of a tool without a model is no conversation.
+        // A call of a tool without a model is not a conversation.
         self.watched = watched && self.session.settings().models.iter().any(|it| it.as_str() != DIRECT);
         self.show_in(output.inspect(|output| output.begins(self.inbox.clone())));
         match self.step(input) {

@@ -272,7 +272,7 @@ impl SessionActor {
         if let Some(reached) = ledger.before_model(now, owner.as_ref()) {
             let LimitReached { limit, allowed, .. } = reached;
             let what = limit.with_place(Some(&cap_place(limit, owner.as_ref())));
-            let fault = Fault::new(Code::BudgetSpent, format!("of {allowed} {what} none is left"));
+            let fault = Fault::new(Code::BudgetSpent, format!("daily limit reached: {allowed} {what}"));
             let failed = ModelFailed { limit: Some(reached), ..ModelFailed::new(fault, false) };
             let input = self.fact(back.source, Some(act.decided_by), failed);
             self.queue.push_back(input);
@@ -346,7 +346,7 @@ impl SessionActor {
         Ok(self.inner.code_agent(extension, host))
     }
 
-    /// Whether the user limits money. What a profile sets where nobody says anything is no such limit.
+    /// Whether the user limits money. What a profile sets where nobody says anything does not count as such a limit.
     fn bounds_money(&self, registry: &Registry) -> bool {
         let limits = self.session.settings().limits;
         let policy = self.inner.policies.get(registry.policy).ok();

@@ -87,7 +87,7 @@ impl ProgressOutput {
         self.preview.get_or_init(|| preview.clone());
     }
 
-    /// Shows a line at once, on the thread that reports it, unless a sanitizer takes its time. It is no command to the actor: the
+    /// Shows a line at once, on the thread that reports it, unless a sanitizer takes its time. It is not a command to the actor: the
     /// actor takes an answer that is ready at once directly, and a command in its inbox would come after it.
     pub(crate) fn show(&self, extension: &ExtensionId, under: Seq, text: &str) {
         let Some(inner) = self.screen.inner.upgrade() else { return };

@@ -61,7 +61,7 @@ impl RedactedOutput {
         let Some([text, reasoning]) = &self.sanitizing else { return answer.await };
         let read = async {
             let answer = answer.await;
-            // A text that is no answer is judged by nobody else; an answer is shown when the turn has judged it.
+            // A text that is not an answer is judged by nobody else; an answer is shown when the turn has judged it.
             let shows = match &answer {
                 Some(Ok(returned)) => text.streams() || !returned.calls.is_empty(),
                 _ => false,

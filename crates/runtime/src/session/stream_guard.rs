@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
 use holdfast_contract::frame::FrameSource;
@@ -26,8 +27,8 @@ use super::effects::FactSender;
 use super::redacted_output::{ModelOutcome, RedactedOutput};
 use super::{ProgressOutput, SessionActor, SessionCommand};
 use crate::calls::{
-    chunk_guards, chunk_input, chunk_instance, chunk_verdict, decision_of, join_all, releasable_until,
-    wait_timeout, window_end,
+    chunk_guards, chunk_input, chunk_instance, chunk_verdict, decision_of, releasable_until, wait_timeout,
+    window_end,
 };
 use crate::host::SessionHost;
 use crate::runtime::Inner;
@@ -275,7 +276,7 @@ impl Guards {
             };
             Box::pin(said) as Later<Option<ChunkWord>>
         });
-        let all = join_all(asked.collect());
+        let all = join_all(asked);
         Box::pin(async move { all.await.into_iter().flatten().collect() })
     }
 

@@ -571,7 +571,9 @@ async fn load(
             }
             Ok(LifecycleOutcome::Loaded { descriptors, lives, alone })
         }
-        other => Err(Fault::new(Code::ExtensionFault, format!("{other:?} is no answer to being loaded"))),
+        other => {
+            Err(Fault::new(Code::ExtensionFault, format!("{other:?} is not a valid answer to being loaded")))
+        }
     }
 }
 
@@ -634,9 +636,10 @@ async fn lifecycle_call(
     let call = Call::Lifecycle(command);
     let made = call_instance(inner, extension, under, call, LIFECYCLE_TIMEOUT);
     let in_process = lane.is_some_and(|lane| lane.runs_in_process());
-    match in_process && command < LifecycleCommand::Stop {
-        true => inner.executing.marked(extension.digest, made).await,
-        false => made.await,
+    if in_process && command < LifecycleCommand::Stop {
+        inner.executing.marked(extension.digest, made).await
+    } else {
+        made.await
     }
 }
 

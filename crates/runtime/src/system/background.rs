@@ -20,7 +20,7 @@ use crate::runtime::Inner;
 /// How long a health check may take.
 const CHECK_TIMEOUT: Millis = Millis(10_000);
 
-/// How long a loop may take to go. One that waits or yields goes at once; one that holds its thread is left behind.
+/// How long a loop may take to go. One that waits or yields goes at once; one that blocks its thread is abandoned.
 const END_TIMEOUT: Millis = Millis(5_000);
 
 /// The loops that run.
@@ -78,7 +78,10 @@ impl Inner {
             _gone = run => {}
             () = self.clock.sleep(END_TIMEOUT) => {
                 let ExtensionRef { id, generation, .. } = extension.clone();
-                let message = "its loop in the background holds its thread and was left behind";
+                let message = format!(
+                    "the background task did not stop within {} s and was abandoned: it blocks its thread",
+                    END_TIMEOUT.0 / 1000
+                );
                 let (phase, fault) = ("service".to_owned(), Fault::new(Code::ExtensionFault, message));
                 self.system.tell(ExtensionFaulted { id, generation, phase, fault });
             }

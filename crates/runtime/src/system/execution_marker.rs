@@ -36,7 +36,7 @@ impl ExecutionMarker {
         };
         let Some(mut file) = path.and_then(open) else { return Self::default() };
         let mut text = String::new();
-        // A list that cannot be read is no evidence.
+        // A list that cannot be read is not evidence.
         let _unread = file.by_ref().take(MAX_BYTES).read_to_string(&mut text);
         let left_behind = text.lines().filter_map(Digest::parse).collect();
         let marker = Self { file: Some(file), left_behind, ..Self::default() };
@@ -78,7 +78,7 @@ impl ExecutionMarker {
         self.write(&executing);
     }
 
-    /// What is written is there for the next process as soon as the call returns; only a power failure loses it, which is no crash of an
+    /// What is written is there for the next process as soon as the call returns; only a power failure loses it, which is not a crash of an
     /// extension.
     fn write(&self, executing: &BTreeMap<Digest, usize>) {
         let Some(file) = &self.file else { return };

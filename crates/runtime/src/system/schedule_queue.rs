@@ -144,12 +144,12 @@ impl Scheduled {
         let passed = |due, why: String| ScheduleDue { passed: Some(why), ..key(due) };
         let Some(handled) = self.handled.or(remembered) else {
             self.handled = Some(now);
-            return facts.push(passed(now, "it is new, and counts from here".to_owned()));
+            return facts.push(passed(now, "first seen; the next run is computed from now".to_owned()));
         };
         if std::mem::take(&mut self.changed) {
             (self.handled, self.again) = (Some(handled.max(now)), None);
             self.backlog.clear();
-            return facts.push(passed(now, "it was changed, and counts from here".to_owned()));
+            return facts.push(passed(now, "it was changed; the next run is computed from now".to_owned()));
         }
         let is_ahead = self.is_ahead(handled, now);
         if is_ahead {

@@ -12,6 +12,7 @@ use holdfast_contract::message::{Origin, Spent};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::registry::OtherEntry;
 use holdfast_contract::role::Role;
+use holdfast_contract::text::first_line;
 use holdfast_model::names_file;
 use serde_json::json;
 
@@ -343,10 +344,6 @@ fn is_command(entry: &OtherEntry) -> bool {
 fn described(entry: &OtherEntry) -> String {
     let words = entry.payload.value().get("description");
     first_line(words.and_then(serde_json::Value::as_str).unwrap_or_default()).to_owned()
-}
-
-fn first_line(text: &str) -> &str {
-    text.trim().lines().next().unwrap_or_default()
 }
 
 fn lines(all: impl Iterator<Item = String>) -> String {

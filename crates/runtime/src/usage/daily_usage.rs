@@ -143,7 +143,7 @@ impl DailyUsage {
         match self.exhausted(now, Some(extension), calls) {
             Some(LimitReached { limit, allowed, .. }) => {
                 let what = limit.with_place(Some(&cap_place(limit, Some(extension))));
-                let message = format!("`{extension}` was not called: of {allowed} {what} none is left");
+                let message = format!("`{extension}` was not called: daily limit reached: {allowed} {what}");
                 Err(Fault::new(Code::BudgetSpent, message))
             }
             None => {

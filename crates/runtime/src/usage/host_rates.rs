@@ -47,9 +47,10 @@ impl HostCallRates {
         bucket.bytes = full.bytes.min(bucket.bytes + i128::from(set.bytes_per_second) * passed);
         bucket.at = Millis(bucket.at.0.max(now.0));
         if bucket.calls < 1_000 || bucket.bytes <= 0 {
-            let (what, rate) = match bucket.bytes <= 0 {
-                true => ("bytes with host calls", set.bytes_per_second),
-                false => ("host calls", u64::from(set.per_second)),
+            let (what, rate) = if bucket.bytes <= 0 {
+                ("bytes with host calls", set.bytes_per_second)
+            } else {
+                ("host calls", u64::from(set.per_second))
             };
             let message = format!("`{id}` made too many {what}; it may make {rate} more each second");
             return Err(Fault::new(Code::HostCallRate, message));

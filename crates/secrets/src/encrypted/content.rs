@@ -36,7 +36,7 @@ impl SecretsContent {
     }
 
     pub(crate) fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        // A sign takes six bytes at most. With room for all, nothing is moved and left behind on the way.
+        // A sign takes six bytes at most. With room for all, no copy remains in a smaller buffer.
         let room: usize = self
             .secrets
             .iter()

@@ -91,7 +91,7 @@ fn refused(path: &Path, error: OpenError) -> Problem {
         OpenError::NoMatchingIdentity => wrong_key(path, "it was written for another identity"),
         OpenError::WrongPassphrase => wrong_key(path, "the passphrase is another"),
         OpenError::Truncated => damaged("breaks off"),
-        OpenError::InvalidHeader => damaged("is no encrypted file"),
+        OpenError::InvalidHeader => damaged("is not an encrypted file"),
         OpenError::ExcessiveWork => damaged("asks for more work than we ever do"),
         OpenError::NotAuthentic => damaged("was changed by something else, or is damaged"),
     }

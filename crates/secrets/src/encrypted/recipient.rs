@@ -130,7 +130,7 @@ impl Identity {
 
     /// As [`Identity::parse`] reads it.
     pub(super) fn to_text(&self) -> Option<Zeroizing<String>> {
-        // With room for all, no part is left behind where a smaller room was.
+        // With room for all, no part remains in a smaller buffer.
         let mut text = Zeroizing::new(String::with_capacity(IDENTITY_LENGTH));
         bech32::encode_upper_to_fmt::<Bech32, _>(&mut *text, IDENTITY_PREFIX, self.0.as_bytes()).ok()?;
         Some(text)

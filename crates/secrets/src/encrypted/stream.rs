@@ -19,7 +19,7 @@ pub(super) fn cipher(key: &DerivedKey) -> Result<LessSafeKey, Unspecified> {
 pub(super) fn seal(key: &DerivedKey, header: &[u8], plain: &[u8]) -> Result<Zeroizing<Vec<u8>>, Unspecified> {
     let cipher = cipher(key)?;
     let count = plain.len().div_ceil(CHUNK).max(1);
-    // With room for all, no plain text is left behind where a smaller room was.
+    // With room for all, no plain text remains in a smaller buffer.
     let mut sealed = Zeroizing::new(Vec::with_capacity(header.len() + plain.len() + count * TAG));
     sealed.extend_from_slice(header);
     for number in 0..count {

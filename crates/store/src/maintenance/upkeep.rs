@@ -298,7 +298,7 @@ pub(crate) fn copy(place: &LogLocation, source: &Connection, to: &Path) -> Resul
     copied(to, || copy_online(source, &mut place.writer(to)?))
 }
 
-/// Copies a database that is no log, such as one of a built-in extension, as of now, to another file. Writing goes on meanwhile.
+/// Copies a database other than a log, such as one of a built-in extension, as of now, to another file. Writing goes on meanwhile.
 pub fn copy_database(from: &Path, to: &Path) -> Result<(), Problem> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;

@@ -31,10 +31,12 @@ pub fn broken_guard(point: &str, breaks: Breaks) -> Vec<u8> {
         Breaks::Babbles => said(99, 4096),
         Breaks::PointsAway => said(block, 0x7fff_0000),
     };
-    let (of_call, call, given) = match point.ends_with("-result") {
-        true => ("i64 i32 i32 i32 i32", r#"(param "call" $tool-call)"#, "result"),
-        false if point.ends_with("-output") => ("", "", "answer"),
-        false => ("", "", "text"),
+    let (of_call, call, given) = if point.ends_with("-result") {
+        ("i64 i32 i32 i32 i32", r#"(param "call" $tool-call)"#, "result")
+    } else if point.ends_with("-output") {
+        ("", "", "answer")
+    } else {
+        ("", "", "text")
     };
     let (name, cases) = match block {
         3 => (

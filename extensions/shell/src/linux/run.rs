@@ -144,9 +144,10 @@ impl Job<'_> {
 
     /// What of the workspace commands must not change.
     fn settings(&self) -> Result<WorkspaceSettings, String> {
-        match self.options.protect_settings {
-            true => WorkspaceSettings::find(self.workspace.path()),
-            false => Ok(WorkspaceSettings::default()),
+        if self.options.protect_settings {
+            WorkspaceSettings::find(self.workspace.path())
+        } else {
+            Ok(WorkspaceSettings::default())
         }
     }
 

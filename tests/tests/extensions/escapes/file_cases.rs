@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::world::{Case, Expected};
 
-/// Paths that lead out, or to something that is no file of the workspace.
+/// Paths that lead out, or to something that is not a file of the workspace.
 const PATHS: &[(&str, &str)] = &[
     ("up", "../outside/secret.txt"),
     ("up from a folder", "sub/../../outside/secret.txt"),
@@ -52,7 +52,7 @@ const PATHS: &[(&str, &str)] = &[
     ("a file that is gone", "proc/self/environ"),
 ];
 
-/// Of these, paths that are no way out when something new is written there: they are names in the workspace.
+/// Of these, paths that do not lead out when something new is written there: they are names in the workspace.
 const NEW_NAMES: &[&str] = &[
     "a tilde with a name",
     "percent signs",

@@ -127,7 +127,7 @@ async fn a_sandboxed_guardrail_that_breaks_has_closed_and_the_user_is_told_why()
             );
         }
 
-        // The same on a channel. That it has broken before is no way past it.
+        // The same on a channel. That it has broken before does not bypass it.
         let said = json!({ "text": "where is it?", "user_id": "ada", "channel_id": "phone" });
         lab.runtime.publish(NewEvent::new("user.message", said)).await.unwrap();
         lab.until("an answer", |_| !phone.0.lock().unwrap().is_empty()).await;

@@ -27,7 +27,7 @@ pub(crate) use grant::{grant, revoke};
 pub(crate) use make::{build, new};
 pub(crate) use test::test;
 
-/// The folder that an id or a path means. An id is looked for in the home first, so that a file of its name is no trap.
+/// The folder that an id or a path means. An id is looked for in the home first, so that a file of its name is not taken for it.
 pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Problem> {
     let whole = |path: &Path| {
         path.canonicalize().map_err(|error| {

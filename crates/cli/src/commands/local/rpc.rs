@@ -55,7 +55,7 @@ pub(crate) async fn rpc(
             }
             read = answers.read_until(b'\n', &mut answered) => {
                 if read.map_err(broken)? == 0 {
-                    return Err(Problem::new(Code::ConnectionLost, "the process that owns the home has gone"));
+                    return Err(Problem::new(Code::ConnectionLost, "disconnected from the process that owns the home"));
                 }
                 output.write_all(&answered).await.map_err(broken)?;
                 output.flush().await.map_err(broken)?;

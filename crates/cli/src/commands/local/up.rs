@@ -53,7 +53,7 @@ enum ChildExit {
     Done,
     /// It wants to be started again.
     Again,
-    /// What it found makes no sense, and would not the next time.
+    /// What it found is invalid, and would be the next time.
     Refused,
     /// It died.
     Died(String),
@@ -118,7 +118,8 @@ pub(crate) async fn supervise(output: &Output, plan: &ApplicationConfig) -> Resu
 }
 
 pub(crate) fn listen(kind: SignalKind) -> Result<Signal, Problem> {
-    signal(kind).map_err(|error| Problem::new(Code::Internal, format!("no signals can be heard: {error}")))
+    signal(kind)
+        .map_err(|error| Problem::new(Code::Internal, format!("could not install a signal handler: {error}")))
 }
 
 fn lost(error: std::io::Error) -> Problem {

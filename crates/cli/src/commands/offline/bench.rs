@@ -148,7 +148,7 @@ impl Owner {
         while answers.len() < all.len() {
             line.clear();
             if self.answers.read_line(&mut line)? == 0 {
-                return Err(std::io::Error::other("the process has gone"));
+                return Err(std::io::Error::other("the process has exited"));
             }
             let message: Value = serde_json::from_str(&line)?;
             if message.get("error").is_some() {

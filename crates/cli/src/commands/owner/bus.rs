@@ -102,7 +102,8 @@ async fn events(output: &Output, link: &Link, topic: String, limit: u64) -> Resu
 async fn publish(output: &Output, link: &Link, command: Publish) -> Result<Exit, Problem> {
     let Publish { topic, payload, key, once: idempotency } = command;
     let payload: Value = serde_json::from_str(&payload).map_err(|error| {
-        let problem = Problem::new(Code::UsageInvalid, format!("what the event says is no JSON: {error}"));
+        let problem =
+            Problem::new(Code::UsageInvalid, format!("the payload of the event is not valid JSON: {error}"));
         problem.help(r#"Such as: holdfast bus publish reminder.due '{"text": "tea"}'"#)
     })?;
     let event = BusPublish { topic, payload, key, correlation: None, idempotency };

@@ -1,6 +1,7 @@
 //! `tools`, `agents`, `ext list`, `ext show`: what is there, from which extension, lane and generation.
 
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::text::first_line;
 use holdfast_policy::{Grant, Tie};
 use holdfast_rpc::{
     AgentInfo, ChannelInfo, DISABLED, ExtensionDoctor, ExtensionInfo, ExtensionMethod, ExtensionParams,
@@ -25,7 +26,7 @@ pub(crate) async fn tools(output: &Output, link: &Link) -> Result<Exit, Problem>
             tool.effects.clone(),
             tool.policy.clone(),
             from,
-            first_line(&tool.description),
+            first_line(&tool.description).to_owned(),
         ]
     });
     let empty = "no tools; `holdfast ext list` shows what is installed";
@@ -40,7 +41,12 @@ pub(crate) async fn agents(output: &Output, link: &Link) -> Result<Exit, Problem
     }
     let rows = agents.iter().map(|agent| {
         let models: Vec<&str> = agent.models.iter().map(|model| model.as_str()).collect();
-        [agent.id.clone(), agent.mode.to_string(), models.join(", "), first_line(&agent.description)]
+        [
+            agent.id.clone(),
+            agent.mode.to_string(),
+            models.join(", "),
+            first_line(&agent.description).to_owned(),
+        ]
     });
     let empty = "no agents besides the main one";
     output.lines(table(["agent", "mode", "models", "what it is good for"], rows, empty))?;
@@ -193,8 +199,4 @@ pub(super) async fn known(link: &Link, id: &str) -> Result<ExtensionInfo, Proble
 
 async fn all(link: &Link) -> Result<Vec<ExtensionInfo>, Problem> {
     link.client.ask(&ExtensionMethod::List(NoParams {})).await
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
 }

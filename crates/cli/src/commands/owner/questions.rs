@@ -42,7 +42,7 @@ async fn list(output: &Output, link: &Link) -> Result<Exit, Problem> {
         let asks = question.extension.map(|id| id.to_string()).unwrap_or_default();
         let about = match (question.tool, question.question) {
             (Some(tool), _) => format!("run {tool} {}", question.arguments.unwrap_or_default()),
-            (None, Some(asked)) => prompt(&asked).to_owned(),
+            (None, Some(asked)) => asked.prompt().to_owned(),
             (None, None) => String::new(),
         };
         [question.id, from, moment(question.since), asks, about]
@@ -50,15 +50,6 @@ async fn list(output: &Output, link: &Link) -> Result<Exit, Problem> {
     let head = ["question", "session of", "since", "extension", "asks"];
     output.lines(table(head, rows, "no question waits for an answer"))?;
     Ok(Exit::Done)
-}
-
-fn prompt(question: &UiQuestion) -> &str {
-    match question {
-        UiQuestion::Select { prompt, .. }
-        | UiQuestion::Confirm { prompt }
-        | UiQuestion::Input { prompt, .. }
-        | UiQuestion::Custom { prompt, .. } => prompt,
-    }
 }
 
 async fn answer(output: &Output, link: &mut Link, id: &str, words: &str) -> Result<Exit, Problem> {
@@ -87,10 +78,7 @@ async fn answer(output: &Output, link: &mut Link, id: &str, words: &str) -> Resu
     } else {
         output.line(format!("{id} is answered"))?;
     }
-    match own {
-        true => end_of_turn(output, link, session).await,
-        false => Ok(Exit::Done),
-    }
+    if own { end_of_turn(output, link, session).await } else { Ok(Exit::Done) }
 }
 
 fn request_of(session: &StreamId, request: Seq, reply: QuestionReply) -> Option<SessionMethod> {
@@ -130,7 +118,7 @@ fn read(question: &QuestionInfo, words: &str) -> Result<QuestionReply, Problem> 
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let invalid = |offered: &str| {
         let problem =
-            Problem::new(Code::UsageInvalid, format!("`{words}` is no answer to `{}`", question.id));
+            Problem::new(Code::UsageInvalid, format!("`{words}` is not an answer to `{}`", question.id));
         Err(problem.help(format!("It takes {offered}.")))
     };
     let Some(asked) = &question.question else {

@@ -143,12 +143,11 @@ fn prompt(asked: String) -> Result<String, Problem> {
         }
         _ => asked,
     };
-    match prompt.trim().is_empty() {
-        true => {
-            let problem = Problem::new(Code::UsageInvalid, "there is nothing to say: the message is empty");
-            Err(problem.help("Write it as the argument, or pipe it in: `holdfast run - < file`."))
-        }
-        false => Ok(prompt),
+    if prompt.trim().is_empty() {
+        let problem = Problem::new(Code::UsageInvalid, "there is nothing to say: the message is empty");
+        Err(problem.help("Write it as the argument, or pipe it in: `holdfast run - < file`."))
+    } else {
+        Ok(prompt)
     }
 }
 

@@ -225,7 +225,7 @@ fn a_single_file_is_removed_with_its_grants() {
 #[test]
 fn removing_is_asked_about_on_a_terminal() {
     let scene = scene();
-    // What was typed before the question is no answer to it.
+    // What was typed before the question does not answer it.
     for (early, answer, code) in [("y\n", "n\r", 1), ("y\ny\ny\n", "\r", 1), ("n\n", "y\r", 0)] {
         let mut command = scene.command(&["ext", "remove", "scout"]);
         command.env("TERM", "xterm-256color").env("NO_COLOR", "1");

@@ -84,7 +84,7 @@ def called(request):
         sys.exit(3)
     if MODE == "garbage":
         while True:
-            sys.stdout.write("this is no JSON\n")
+            sys.stdout.write("this is not JSON\n")
             sys.stdout.flush()
     if MODE == "deep":
         sys.stdout.write('{"jsonrpc":"2.0","id":%d,"result":' % request["id"] + "[" * 100_000 + "]" * 100_000 + "}\n")

@@ -13,7 +13,7 @@ EFFECTS = ("pure", "read", "write", "exec", "network", "unknown")
 
 
 def checked_effects(effects, where):
-    """The effects that a tool declares. `where` says where it does, if they are none."""
+    """The effects that a tool declares. `where` says where it does, if they are not valid."""
     if effects in EFFECTS:
         return effects
     raise Failure(f"{where()} is {effects!r}; it is one of {', '.join(EFFECTS)}")

@@ -228,7 +228,7 @@ impl Inner {
         Ok(self.find_secret(caller.clone(), name.to_owned()).await?.value)
     }
 
-    /// Redacts the values of secrets in bytes. Bytes that are no text are searched as if each were a letter.
+    /// Redacts the values of secrets in bytes. Bytes that are not text are searched as if each were a letter.
     fn redacted_bytes(&self, body: Vec<u8>) -> Vec<u8> {
         match String::from_utf8(body) {
             Ok(text) => self.home.redact_text(text).into_bytes(),
@@ -248,7 +248,8 @@ fn draft_path(url: &Url) -> String {
 impl Draft {
     fn read(arguments: HttpArguments, within: Option<Millis>) -> Result<Self, Fault> {
         let HttpArguments { method, url, headers, body, timeout_ms } = arguments;
-        let url = Url::parse(&url).map_err(|error| invalid(format!("`url` is no address: {error}")))?;
+        let url =
+            Url::parse(&url).map_err(|error| invalid(format!("`url` is not a valid address: {error}")))?;
         if !["http", "https"].contains(&url.scheme()) || url.host_str().is_none() {
             return Err(invalid("`url` begins with `http://` or `https://` and has a host".to_owned()));
         }
@@ -259,7 +260,7 @@ impl Draft {
             || !method.bytes().all(|letter| letter.is_ascii_uppercase())
             || method == "CONNECT"
         {
-            return Err(invalid(format!("`{method}` is no method that can be sent")));
+            return Err(invalid(format!("`{method}` is not a method that can be sent")));
         }
         check_headers(&headers)?;
         let body = received(body)?;

@@ -119,7 +119,7 @@ async fn resolve(target: &ConnectArguments, granted: Granted) -> Result<Vec<Sock
     }
     let Some(address) = closed.first() else { return Err(missing("none was found".to_owned())) };
     let message = format!(
-        "`{host}` is {}, which is no address of the public network: only a grant that names it reaches it",
+        "`{host}` is {}, which is not an address of the public network: only a grant that names it reaches it",
         address.ip()
     );
     Err(denied(message))

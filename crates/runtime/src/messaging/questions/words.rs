@@ -67,7 +67,7 @@ pub(super) fn asked(question: &WaitingQuestion) -> String {
             format!("? `{tool}`{whose} wants to run (session {session})\n{shown}{}", reasons.concat())
         }
         QuestionSubject::Extension { extension, question: asked } => {
-            let prompt: String = prompt(asked).chars().take(MAX_SHOWN_PROMPT).collect();
+            let prompt: String = asked.prompt().chars().take(MAX_SHOWN_PROMPT).collect();
             let lines: Vec<String> = prompt.lines().map(|line| format!("\n> {}", visible(line))).collect();
             let secret = match asked {
                 UiQuestion::Input { secret: true, .. } => format!(
@@ -78,15 +78,6 @@ pub(super) fn asked(question: &WaitingQuestion) -> String {
             };
             format!("? `{extension}` asks (session {session}):{}{secret}", lines.concat())
         }
-    }
-}
-
-fn prompt(question: &UiQuestion) -> &str {
-    match question {
-        UiQuestion::Select { prompt, .. }
-        | UiQuestion::Confirm { prompt }
-        | UiQuestion::Input { prompt, .. }
-        | UiQuestion::Custom { prompt, .. } => prompt,
     }
 }
 
@@ -134,9 +125,8 @@ pub(super) fn how(question: &WaitingQuestion, choices: &[(String, String)], code
     if choices.is_empty() {
         return format!("Answer with your text and then the code: `… {code}`");
     }
-    let line = |(label, word): &(String, String)| match label == word {
-        true => format!("`{word} {code}`"),
-        false => format!("`{word} {code}` for {label}"),
+    let line = |(label, word): &(String, String)| {
+        if label == word { format!("`{word} {code}`") } else { format!("`{word} {code}` for {label}") }
     };
     format!("Answer with {}", choices.iter().map(line).collect::<Vec<_>>().join(", "))
 }
@@ -146,7 +136,7 @@ fn is_secret(question: &WaitingQuestion) -> bool {
     matches!(question, UiQuestion::Input { secret: true, .. })
 }
 
-/// What these words answer; none if they are no answer to this question. Only what was offered counts.
+/// What these words answer; `None` if they do not answer this question. Only what was offered counts.
 pub(super) fn reply(question: &WaitingQuestion, words: &str, remembers: bool) -> Option<QuestionReply> {
     let offered = choices(question, remembers);
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));

@@ -113,7 +113,7 @@ async fn faults(plan: &ApplicationConfig, bench: &LoadedExtension) -> Result<Vec
         faults.extend(named.map(|model| {
             Fault::new(
                 Code::ModelUnknown,
-                format!("`agent.model` names `{model}`, which is no model of this home"),
+                format!("`agent.model` names `{model}`, which is not a model of this home"),
             )
         }));
         let missing = agent.uses_tools.iter().filter(|id| id.as_str() != CORE_TOOLS && !known(id));

@@ -35,9 +35,10 @@ pub(crate) async fn dev(
     let watched = folder.clone();
     let _watch = FolderWatcher::begin(move || {
         let _nobody_listens = tell.send(());
-        match watched.is_file() {
-            true => watched.parent().map(Path::to_owned).into_iter().collect(),
-            false => folders(&watched),
+        if watched.is_file() {
+            watched.parent().map(Path::to_owned).into_iter().collect()
+        } else {
+            folders(&watched)
         }
     })?;
     let mut built = BTreeMap::new();

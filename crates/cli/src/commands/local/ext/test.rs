@@ -41,8 +41,5 @@ pub(crate) async fn test(output: &Output, plan: &ApplicationConfig, named: &Path
 
 /// The cases of an extension: `tests.yaml` in its folder, or `NAME.tests.yaml` beside a single file.
 pub(crate) fn cases_of(place: &Path) -> PathBuf {
-    match place.is_file() {
-        true => place.with_extension("tests.yaml"),
-        false => place.join("tests.yaml"),
-    }
+    if place.is_file() { place.with_extension("tests.yaml") } else { place.join("tests.yaml") }
 }

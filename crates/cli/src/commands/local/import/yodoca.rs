@@ -56,7 +56,7 @@ pub(super) fn import(importer: &mut Importer<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The names of the folders in a folder, in order. Links are none.
+/// The names of the folders in a folder, in order. Links are skipped.
 fn folders(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());

@@ -230,7 +230,7 @@ fn an_archive_with_anything_but_files_and_folders_each_once_is_refused() {
         let refused = unpacked(&entries).expect_err(why);
         assert!(refused.contains(why), "{refused}");
     }
-    assert!(unpacked(&[file("a"), file("a/b")]).is_err(), "a file is no folder");
+    assert!(unpacked(&[file("a"), file("a/b")]).is_err(), "a file is not a folder");
 }
 
 #[test]
