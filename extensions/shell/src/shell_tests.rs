@@ -356,11 +356,11 @@ fn what_runs_on_the_host_is_read_only_in_subfolders_and_reported_where_it_is_new
 fn settings_that_were_replaced_are_reported() {
     let fixture = Fixture::new();
     let work = fixture.scratch.path().join("work");
-    for folder in ["sub/.git", "bare/objects", "bare/refs"] {
+    for folder in ["sub/.git", "store/bare/objects", "store/bare/refs"] {
         fs::create_dir_all(work.join(folder)).unwrap();
     }
     fs::write(work.join("sub/.git/config"), "[core]\n").unwrap();
-    for file in ["sub/.envrc", "bare/HEAD", "bare/config"] {
+    for file in ["sub/.envrc", "store/bare/HEAD", "store/bare/config"] {
         fs::write(work.join(file), "").unwrap();
     }
     let warning = |command: &str| {
@@ -371,9 +371,10 @@ fn settings_that_were_replaced_are_reported() {
     assert!(told.contains("\"moved/.git\"") && told.contains("\"sub/.git\""), "{told}");
     let told = warning("mv moved again && mkdir moved && echo 'gitdir: ../x' > moved/.git");
     assert!(told.contains("\"moved/.git\"") && told.contains("\"again/.envrc\""), "{told}");
-    let told =
-        warning("mv bare old && mkdir -p bare/objects bare/refs && touch bare/HEAD && echo x > bare/config");
-    assert!(told.contains("\"bare/HEAD\"") && told.contains("\"old/HEAD\""), "{told}");
+    let told = warning(
+        "mv store old && mkdir -p store/bare/objects store/bare/refs && touch store/bare/HEAD && echo x > store/bare/config",
+    );
+    assert!(told.contains("\"store/bare/HEAD\"") && told.contains("\"old/bare/HEAD\""), "{told}");
     let told = warning("mkdir fresh && cd fresh && (git init -q . || mkdir .git)");
     assert!(told.contains("\"fresh/.git\""), "{told}");
 
