@@ -580,7 +580,23 @@ fn a_file_that_lies_in_another_crate_is_noticed() {
 #[test]
 fn the_tests_that_the_security_page_names_exist() {
     let text = fs::read_to_string(tree::root().join("SECURITY.md")).unwrap();
-    holds(prose::named_tests(&text, &tree::files(&["rs"])));
+    holds(prose::named_tests(&prose::BOUNDARIES, &text, &tree::files(&["rs"])));
+}
+
+#[test]
+fn the_tests_that_the_page_of_behaviours_names_exist() {
+    let tables = prose::behaviours();
+    let text = fs::read_to_string(tree::root().join(tables[0].page)).unwrap();
+    let (sources, mut ids) = (tree::files(&["rs", "py"]), Vec::new());
+    for table in &tables {
+        holds(prose::named_tests(table, &text, &sources));
+        let id = |row: &str| row.split('|').nth(1).unwrap_or_default().trim().to_owned();
+        ids.extend(table.rows(&text).into_iter().map(id));
+    }
+    let numbered =
+        |letter: &'static str, count: usize| (1..=count).map(move |number| format!("{letter}{number}"));
+    let all = numbered("B", 14).chain(numbered("L", 22)).chain(numbered("R", 34)).chain(numbered("S", 15));
+    assert_eq!(ids, all.collect::<Vec<_>>(), "each behaviour stands there once");
 }
 
 #[test]
@@ -593,13 +609,19 @@ fn a_boundary_without_a_test_is_noticed() {
         let text = format!(
             "## Boundaries and their tests\n\n| boundary | test | open |\n|---|---|---|\n{rows}\n## Next\n\n| a | b |\n|---|---|\n| x | `gone` |\n"
         );
-        prose::named_tests(&text, &sources)
+        prose::named_tests(&prose::BOUNDARIES, &text, &sources)
     };
     holds(named("| the home | `kept`, `waited` | |\n"));
     breaks(named("| the home | `kept`, `gone` | |\n"), "there is no test `gone`");
     breaks(named("| the home | `helper` | |\n"), "there is no test `helper`");
+    let python = [File::new("a/test_a.py", "class A:\n    def test_it(self):\n    def other(self):\n")];
+    let rows = "## The bus\n\n| id | a | b | test |\n|---|---|---|---|\n";
+    let behaviour = |row: &str| prose::named_tests(&prose::behaviours()[0], &format!("{rows}{row}"), &python);
+    holds(behaviour("| B1 | it is | it is | `test_it` |\n"));
+    breaks(behaviour("| B1 | it is | it is | `other` |\n"), "there is no test `other`");
+    breaks(behaviour("| B1 | it is | it is | |\n"), "no test is named for B1");
     breaks(named("| the home | | `kept` |\n"), "no test is named for the home");
-    breaks(named(""), "no table of boundaries");
+    breaks(named(""), "no table under `## Boundaries and their tests`");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Rules for prose: words that docs, help texts, error texts and comments avoid, the length of lines, links, the index of `docs/`, the file
-//! names in ARCHITECTURE.md, and the tests in SECURITY.md. Code blocks and code spans are not prose.
+//! names in ARCHITECTURE.md, and the tests that pages name. Code blocks and code spans are not prose.
 
 use std::collections::BTreeSet;
 
@@ -360,34 +360,66 @@ pub fn code_map_order(text: &str, crates: &[Crate]) -> Vec<String> {
     broken
 }
 
-/// The tests that the table of SECURITY.md names exist, and every row of it names one.
-pub fn named_tests(text: &str, sources: &[File]) -> Vec<String> {
+/// A table of a page that names tests.
+pub struct TestTable {
+    /// The page.
+    pub page: &'static str,
+    /// The heading that it stands under.
+    pub heading: &'static str,
+    /// Which of its columns names tests, from 1.
+    pub column: usize,
+}
+
+/// The boundaries in SECURITY.md.
+pub const BOUNDARIES: TestTable =
+    TestTable { page: "SECURITY.md", heading: "## Boundaries and their tests", column: 2 };
+
+/// The behaviours of assistant4, one table for each part.
+pub fn behaviours() -> [TestTable; 4] {
+    ["## The bus", "## The loader", "## Messages and agents", "## Setup, schedules, the program"]
+        .map(|heading| TestTable { page: "docs/assistant4-behaviours.md", heading, column: 4 })
+}
+
+impl TestTable {
+    /// Its rows, without the two lines of its head.
+    pub fn rows<'a>(&self, text: &'a str) -> Vec<&'a str> {
+        let section = text.split_once(self.heading).map_or("", |(_, after)| after);
+        let section = section.split_once("\n## ").map_or(section, |(before, _)| before);
+        section.lines().filter(|line| line.starts_with('|')).skip(2).collect()
+    }
+}
+
+/// The tests that a table names exist, and every row of it names one.
+pub fn named_tests(table: &TestTable, text: &str, sources: &[File]) -> Vec<String> {
     let known: BTreeSet<&str> = sources.iter().flat_map(|file| tests_of(&file.text)).collect();
-    let section = text.split_once("## Boundaries and their tests").map_or("", |(_, after)| after);
-    let section = section.split_once("\n## ").map_or(section, |(before, _)| before);
-    let rows: Vec<&str> = section.lines().filter(|line| line.starts_with('|')).skip(2).collect();
+    let (page, rows) = (table.page, table.rows(text));
     let mut broken = Vec::new();
     if rows.is_empty() {
-        broken.push("SECURITY.md has no table of boundaries".to_owned());
+        broken.push(format!("{page} has no table under `{}`", table.heading));
     }
     for row in rows {
         let cells: Vec<&str> = row.split('|').collect();
-        let tests: Vec<&str> =
-            cells.get(2).map(|cell| cell.split('`').skip(1).step_by(2).collect()).unwrap_or_default();
+        let tests: Vec<&str> = cells
+            .get(table.column)
+            .map(|cell| cell.split('`').skip(1).step_by(2).collect())
+            .unwrap_or_default();
         if tests.is_empty() {
-            broken.push(format!("SECURITY.md: no test is named for {}", cells.get(1).unwrap_or(&"").trim()));
+            broken.push(format!("{page}: no test is named for {}", cells.get(1).unwrap_or(&"").trim()));
         }
         let missing = tests.into_iter().filter(|name| !known.contains(name));
-        broken.extend(missing.map(|name| format!("SECURITY.md: there is no test `{name}`")));
+        broken.extend(missing.map(|name| format!("{page}: there is no test `{name}`")));
     }
     broken
 }
 
-/// The names of the functions in a source that are tests.
+/// The names of the functions in a source that are tests: in Rust those that are marked, in Python those of that name.
 fn tests_of(text: &str) -> Vec<&str> {
     let (mut names, mut is_test) = (Vec::new(), false);
     for line in text.lines().map(str::trim) {
         let line = line.trim_start_matches("async ");
+        if let Some(rest) = line.strip_prefix("def ").filter(|rest| rest.starts_with("test_")) {
+            names.extend(rest.split('(').next());
+        }
         match line.strip_prefix("fn ") {
             Some(rest) if is_test => names.extend(rest.split('(').next()),
             _ if line.starts_with("#[") => {

@@ -57,6 +57,31 @@ async fn a_background_task_is_done_in_silence() {
 }
 
 #[tokio::test]
+async fn a_background_task_and_a_turn_run_at_the_same_time() {
+    let mailbox = mailbox();
+    let lab = Lab::build()
+        .script([ScriptStep::says("It is noon.")])
+        .model("other", Script::new([ScriptStep::Hangs]))
+        .extension(chat(&mailbox))
+        .extension(NativeExtension::new("tidy", "1.0.0").agent(agent("tidier", "other")))
+        .start()
+        .await;
+    let task = NewEvent::new("system.agent.background", json!({ "task": "tidy up", "agent": "tidier" }));
+    let session =
+        format!("task.{}", lab.runtime.publish(task).await.unwrap().id.to_string().replace('/', "-"));
+    lab.until("the task is under way", |lab| {
+        lab.frames_of(&session).iter().any(|frame| frame.envelope.kind == FrameKind::ModelRequested)
+    })
+    .await;
+    let message = json!({ "text": "What time is it?", "user_id": "ada", "channel_id": "chat" });
+    lab.runtime.publish(NewEvent::new("user.message", message)).await.unwrap();
+    lab.until("the answer", |_| mailbox.all().len() == 1).await;
+    assert_eq!(mailbox.all(), ["ada: It is noon."]);
+    // The task is still under way, and would hold up the end of the runtime: this test does not wait for that.
+    assert!(!lab.frames_of(&session).iter().any(|frame| frame.envelope.kind == FrameKind::TurnEnded));
+}
+
+#[tokio::test]
 async fn an_event_invokes_an_extensions_agent_and_the_user_gets_its_answer() {
     let mailbox = mailbox();
     let reminders = NativeExtension::new("reminders", "1.0.0")

@@ -389,6 +389,28 @@ fn values_of_the_wrong_type() {
 }
 
 #[test]
+fn fields_of_other_programs() {
+    check(&[
+        (
+            "id: a\nname: A\nagent: {parallel_tool_calls: true, instructions_file: a.md}\n",
+            "warning[HF-1004]: unknown field `parallel_tool_calls` in `agent`
+  --> m.yaml:3:9 (agent.parallel_tool_calls)
+  help: Remove it: the calls of one answer run together, within the `concurrency` of each tool.
+warning[HF-1004]: unknown field `instructions_file` in `agent`
+  --> m.yaml:3:36 (agent.instructions_file)
+  help: Write `instructions`, or rename the file to `prompt.jinja2`, which is found without a field.",
+        ),
+        // An agent of the code alone has the model of its extension.
+        (
+            "id: a\nname: A\nagent: {}\nagent_config: {namer: {model: small}}\n",
+            "warning[HF-1009]: `agent_config.namer` is not available in this version, and is ignored
+  --> m.yaml:4:23 (agent_config.namer)
+  help: Remove it, or leave it for a later version.",
+        ),
+    ]);
+}
+
+#[test]
 fn values_that_cannot_be() {
     check_lines(&[
         (

@@ -310,6 +310,14 @@ fn agent(field: &Field<'_>) -> Result<AgentSection> {
         let limits = object.defaulted("limits", AgentLimits::default(), limits);
         object.advise("tools", "Did you mean `uses_tools`?");
         object.advise(
+            "parallel_tool_calls",
+            "Remove it: the calls of one answer run together, within the `concurrency` of each tool.",
+        );
+        object.advise(
+            "instructions_file",
+            "Write `instructions`, or rename the file to `prompt.jinja2`, which is found without a field.",
+        );
+        object.advise(
             "prompt",
             "Did you mean `instructions`? A `prompt.jinja2` in the folder is found without a field.",
         );

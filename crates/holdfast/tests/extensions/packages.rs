@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::shared::{Owner, Scene};
+use serde_json::json;
 
 /// Makes a package as an index has it: a wheel, and one that is source only and leaves a mark when it is built.
 const INDEX: &str = r#"
@@ -336,5 +337,47 @@ fn the_real_package_makes_the_tools_of_a_class() {
     assert!(answer.out.contains("The top of Austria") && answer.out.contains("3798"), "{answer:#?}");
     let tools = scene.run(&["tools", "--json"]).ok().out;
     assert!(tools.contains("Finds the highest mountain.") && tools.contains("Where to look."), "{tools}");
+    scene.verifies();
+}
+
+/// A class with an agent of the package, which has a tool and runs on a model of the host.
+const CLERK: &str = r#"
+from agents import Agent, Runner, function_tool, set_tracing_disabled
+
+class Clerk:
+    async def initialize(self, context):
+        self.context = context
+        set_tracing_disabled(True)
+
+    def get_tools(self):
+        @function_tool
+        def note(text: str) -> str:
+            """Keeps a note."""
+            return f"noted {text}"
+
+        @function_tool
+        async def file_it(task: str) -> str:
+            """Gives the task to an agent."""
+            model = self.context.model_router.get_model()
+            agent = Agent(name="Clerk", model=model, tools=[note], tool_use_behavior="stop_on_first_tool")
+            return (await Runner.run(agent, task, max_turns=2)).final_output
+
+        return [file_it]
+"#;
+
+#[test]
+fn an_agent_of_the_real_package_calls_its_tools_on_a_model_of_the_host() {
+    let mut scene = scene();
+    packages_from(&mut scene, Path::new(&std::env::var("HOLDFAST_WHEELS").unwrap_or_default()));
+    let steps = json!([{ "says": r#"{"calls": [{"name": "note", "arguments": {"text": "tea at five"}}]}"# }]);
+    let model = scene.script("clerk", &steps);
+    scene.settings(&format!("models: {{ default: '{model}' }}\n"));
+    let folder = scene.home().join("extensions/clerk");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("manifest.yaml"), "id: clerk\nname: Clerk\nentrypoint: main:Clerk\n").unwrap();
+    fs::write(folder.join("requirements.txt"), "openai-agents\n").unwrap();
+    fs::write(folder.join("main.py"), CLERK).unwrap();
+    let answer = scene.run(&["call", "file_it", r#"{"task": "Tea at five."}"#]).ok();
+    assert!(answer.out.contains("noted tea at five"), "{answer:#?}");
     scene.verifies();
 }

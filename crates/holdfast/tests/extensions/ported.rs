@@ -2,6 +2,7 @@
 //! setup before health, `sys.exit` in a task, sessions of subprocesses, many of them at once.
 
 mod conversations;
+mod together;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -26,6 +27,13 @@ fn class(scene: &Scene, id: &str, manifest: &str, code: &str) {
     let head = format!("id: {id}\nname: {id}\nversion: 1.0.0\nentrypoint: main:It\n{manifest}");
     fs::write(folder.join("manifest.yaml"), head).unwrap();
     fs::write(folder.join("main.py"), code).unwrap();
+}
+
+/// A single file below `extensions/`.
+fn single(scene: &Scene, path: &str, code: &str) {
+    let file = scene.home().join("extensions").join(path);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, code).unwrap();
 }
 
 fn call(scene: &Scene, tool: &str, arguments: &Value) -> String {
@@ -128,10 +136,52 @@ fn a_class_with_a_life_is_asked_about_in_the_turn() {
     assert!(policy.contains("SHARED_KEY") && policy.contains(&format!("127.0.0.1:{port}")), "{policy}");
 }
 
+/// A class that connects to ports of this machine in the background, again and again, and notes what it gets.
+const EAGER: &str = "
+import asyncio, urllib.request
+
+class It:
+    async def initialize(self, context):
+        self.context = context
+    def fetch(self, port):
+        try:
+            return urllib.request.urlopen(f'http://127.0.0.1:{port}/').read().decode()
+        except OSError as error:
+            return str(error)
+    async def run_background(self):
+        first = self.context.get_config('first')
+        for turn in range(2):
+            for port in range(first, first + 5):
+                await asyncio.to_thread(self.fetch, port)
+        (self.context.data_dir / 'refused').write_text('')
+        while (got := await asyncio.to_thread(self.fetch, first)) != 'heard':
+            await asyncio.sleep(0.05)
+        (self.context.data_dir / 'got').write_text(got)
+";
+
 #[test]
-fn the_handler_of_a_subscription_may_be_left_out() {
+fn outside_a_turn_the_user_is_told_what_was_refused() {
     let scene = scene();
-    let code = "
+    let port = server();
+    class(&scene, "first", "", CHANNEL);
+    class(&scene, "eager", &format!("config: {{ first: {port} }}\n"), EAGER);
+    scene.settings("models: { default: offline }\nchannels: { default: first }\n");
+    let _owner = Owner::begin(&scene);
+    let data = scene.home().join("data");
+    until("it was refused", || data.join("eager/refused").exists());
+    let told = || fs::read_to_string(data.join("first/told")).unwrap_or_default();
+    let command = |port: u16| format!("`holdfast ext grant eager --network 127.0.0.1:{port}` grants it.");
+    until("the user is told of three", || (port..port + 3).all(|port| told().contains(&command(port))));
+    scene.run(&["bus", "publish", "system.user.notify", r#"{"text": "the end"}"#]).ok();
+    until("what follows comes", || told().contains("the end"));
+    assert_eq!(told().matches("grants it.").count(), 3, "each once, and of a few: {}", told());
+    scene.run(&["ext", "grant", "eager", "--network", &format!("127.0.0.1:{port}")]).ok();
+    until("the command helps", || data.join("eager/got").exists());
+    scene.verifies();
+}
+
+/// A class that hears what its manifest subscribes to, without a handler in the manifest.
+const LISTENER: &str = "
 class It:
     async def initialize(self, context):
         self.context = context
@@ -139,7 +189,12 @@ class It:
         (self.context.data_dir / 'heard').write_text(event.payload['text'])
     async def start(self): ...
 ";
-    class(&scene, "listener", "events: { subscribes: [{ topic: alert.raised }] }\n", code);
+const SUBSCRIBES: &str = "events: { subscribes: [{ topic: alert.raised }] }\n";
+
+#[test]
+fn the_handler_of_a_subscription_may_be_left_out() {
+    let scene = scene();
+    class(&scene, "listener", SUBSCRIBES, LISTENER);
     let _owner = Owner::begin(&scene);
     scene.run(&["bus", "publish", "alert.raised", r#"{"text": "fire"}"#]).ok();
     until("it is called", || scene.home().join("data/listener/heard").exists());
@@ -158,10 +213,8 @@ fn a_folder_without_a_manifest_is_no_extension() {
     assert!(all.contains("one") && !all.contains("tracing") && !all.contains("__pycache__"), "{all}");
 }
 
-#[test]
-fn a_priority_of_nothing_and_defaults_of_strict_tools() {
-    let scene = scene();
-    let code = "
+/// A class with a priority that says nothing, and with strict tools.
+const STRICT: &str = "
 from agents import function_tool
 
 class It:
@@ -177,16 +230,18 @@ class It:
             return name
         return [ping, need]
 ";
-    class(&scene, "strict", "", code);
+
+#[test]
+fn a_priority_of_nothing_and_defaults_of_strict_tools() {
+    let scene = scene();
+    class(&scene, "strict", "", STRICT);
     // A command waits some seconds only for an extension that starts.
     until("its defaults count", || call(&scene, "ping", &json!({})).contains("xNonexNone"));
     until("the rest is required", || call(&scene, "need", &json!({})).contains("HF-3102"));
 }
 
-#[test]
-fn an_exit_in_a_task_ends_the_process_and_it_is_started_again() {
-    let scene = scene();
-    let code = "
+/// A class whose background task exits, once.
+const EXITS: &str = "
 import asyncio, os, sys
 
 class It:
@@ -202,16 +257,18 @@ class It:
             return 'still here'
         return [alive]
 ";
-    class(&scene, "exits", "", code);
+
+#[test]
+fn an_exit_in_a_task_ends_the_process_and_it_is_started_again() {
+    let scene = scene();
+    class(&scene, "exits", "", EXITS);
     let _owner = Owner::begin(&scene);
     until("it serves again", || call(&scene, "alive", &json!({})).contains("still here"));
     until("its exit is reported", || scene.run(&["ext", "doctor", "exits"]).out.contains("SystemExit: 3"));
 }
 
-#[test]
-fn subprocesses_may_have_sessions_and_groups_of_their_own() {
-    let scene = scene();
-    let code = "
+/// A tool that starts programs in sessions and groups of their own.
+const STARTS: &str = "
 import subprocess, sys
 
 def run() -> str:
@@ -219,9 +276,11 @@ def run() -> str:
     options = [{'start_new_session': True}] + ([{'process_group': 0}] if sys.version_info >= (3, 11) else [])
     return ''.join(subprocess.run(say, capture_output=True, text=True, **it).stdout.strip() for it in options)
 ";
-    let file = scene.home().join("extensions/tools/starts.py");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(file, code).unwrap();
+
+#[test]
+fn subprocesses_may_have_sessions_and_groups_of_their_own() {
+    let scene = scene();
+    single(&scene, "tools/starts.py", STARTS);
     let answer = call(&scene, "starts", &json!({}));
     assert!(answer.trim_matches(['"', '\n']).starts_with('1'), "{answer}");
 }
@@ -234,9 +293,11 @@ fn a_virtual_environment_may_be_first_on_the_path() {
     assert!(made.success());
     let path = std::env::var("PATH").unwrap();
     scene.variable("PATH", &format!("{}:{path}", folder.join("bin").display()));
-    let file = scene.home().join("extensions/tools/here.py");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(file, "import asyncio, sys\n\nasync def run() -> str:\n    return sys.prefix\n").unwrap();
+    single(
+        &scene,
+        "tools/here.py",
+        "import asyncio, sys\n\nasync def run() -> str:\n    return sys.prefix\n",
+    );
     let answer = call(&scene, "here", &json!({}));
     assert!(answer.contains("environment"), "{answer}");
 }
@@ -304,37 +365,72 @@ class It:
     assert_eq!(state(&scene, "down")["state"], "ACTIVE");
 }
 
-#[test]
-fn many_extensions_start_together_and_one_that_hangs_delays_nobody() {
-    let scene = scene();
-    let busy = "
-import time
-end = time.thread_time() + 1
+/// A class that needs a while to be imported, as with large packages. It notes from when to when that took.
+const BUSY: &str = "
+import os, time
+began = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+end = time.thread_time() + 0.3
 while time.thread_time() < end: pass
+with open(os.path.join(os.environ['HOME'], 'imported'), 'w') as file:
+    file.write(f'{began} {time.clock_gettime_ns(time.CLOCK_MONOTONIC)}')
 
 class It:
     async def initialize(self, context): ...
     def get_tools(self): return []
 ";
-    for number in 0..6 {
-        class(&scene, &format!("busy{number}"), "", busy);
+
+/// A class whose first import never ends.
+const HANGS_ONCE: &str = "
+import os, time
+mark = os.path.join(os.environ['HOME'], 'tried')
+if not os.path.exists(mark):
+    open(mark, 'w').close()
+    time.sleep(3600)
+
+class It:
+    async def initialize(self, context): ...
+";
+
+/// How many of these spans are under way at once at most.
+fn at_once(spans: &[(u64, u64)]) -> usize {
+    let during = |at: u64| spans.iter().filter(|(began, ended)| *began <= at && at < *ended).count();
+    spans.iter().map(|(began, _)| during(*began)).max().unwrap_or(0)
+}
+
+#[test]
+fn many_extensions_start_together_and_one_that_hangs_delays_nobody() {
+    let scene = scene();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let busy: Vec<String> = (0..cores * 4).map(|number| format!("busy{number}")).collect();
+    for id in &busy {
+        class(&scene, id, "", BUSY);
     }
-    class(&scene, "hangs", "", "import time\ntime.sleep(3600)\nclass It: ...\n");
-    let owner = scene.command(&["up", "--unsupervised"]).spawn().unwrap();
+    class(&scene, "a_hangs", "", HANGS_ONCE);
+    let _owner = Owner::starting(&scene);
     // A command that finds no owner would be one.
     until("it owns the home", || scene.run(&["status", "--json"]).json()["process"].is_u64());
-    let is_busy = |line: &Value| line["id"].as_str().is_some_and(|id| id.starts_with("busy"));
-    let active = || {
+    let active = |ids: &[String]| {
         let listed = scene.run(&["ext", "list", "--json"]).lines();
-        listed.iter().filter(|line| is_busy(line) && line["state"] == "ACTIVE").count()
+        ids.iter().all(|id| listed.iter().any(|line| line["id"] == **id && line["state"] == "ACTIVE"))
     };
-    until("all others are up", || active() == 6);
-    scene.run(&["down"]).ok();
-    drop(crate::shared::finish(owner));
+    until("all others are up", || active(&busy));
+    assert_ne!(state(&scene, "a_hangs")["state"], "ACTIVE", "the others were not kept waiting");
+    let imported = |id: &String| {
+        let text = fs::read_to_string(scene.home().join("data").join(id).join("imported")).unwrap();
+        let (began, ended) = text.split_once(' ').unwrap();
+        (began.parse().unwrap(), ended.parse().unwrap())
+    };
+    let spans: Vec<(u64, u64)> = busy.iter().map(imported).collect();
+    // One that takes long keeps no other from being started.
+    let slow = spans.iter().filter(|(began, ended)| ended - began > 5_000_000_000).count();
+    assert!(at_once(&spans) <= cores + slow, "more start at once than there are cores: {spans:?}");
+    // The one that did not answer in time is no fault of its code, and is started again.
+    until("it is tried again", || active(&["a_hangs".to_owned()]));
     let system = scene.frames("system");
-    let retried = bodies(&system, "extension.state");
-    let late = retried.iter().find(|body| body["id"] == "hangs" && body["fault"]["code"] == "HF-4012");
-    assert!(late.is_none_or(|body| body["again"].is_u64()), "it is tried again: {late:?}");
+    let states = bodies(&system, "extension.state");
+    let late = states.iter().find(|body| body["id"] == "a_hangs" && body["fault"]["code"] == "HF-4012");
+    assert!(late.is_some_and(|body| body["again"].is_u64()), "{late:?}");
+    assert!(!states.iter().any(|body| busy.iter().any(|id| body["id"] == **id) && body["fault"].is_object()));
 }
 
 #[test]
@@ -448,9 +544,7 @@ def run(host: str, port: int) -> str:
 #[test]
 fn plain_connections_and_names_go_through_the_gateway() {
     let scene = scene();
-    let file = scene.home().join("extensions/tools/plain.py");
-    fs::create_dir_all(file.parent().unwrap()).unwrap();
-    fs::write(file, PLAIN).unwrap();
+    single(&scene, "tools/plain.py", PLAIN);
     let port = server();
     let there = json!({ "host": "127.0.0.1", "port": port });
     // Nothing listens at a port that is not granted.

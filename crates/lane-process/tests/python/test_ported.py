@@ -183,6 +183,37 @@ class Events(unittest.TestCase):
         self.assertEqual(calls, [{"text": "hi", "thread_id": "t"}])
 
 
+    def test_a_subscriber_that_raises_stops_no_other(self):
+        calls = []
+        extension = ClassExtension("main:It", Wire())
+        extension.context = ExtensionContext(extension.wire, HELLO)
+
+        def fails(said):
+            calls.append("fails")
+            raise ValueError("no")
+
+        extension.context.subscribe("user_message", fails)
+        extension.context.subscribe("user_message", calls.append)
+        extension.context.subscribe("user_message", self.fail)
+        extension.context.unsubscribe("user_message", self.fail)
+        with self.assertLogs("ext.it", "ERROR"):
+            asyncio.run(extension.subscriber("on-event", self.EVENT))
+        self.assertEqual(calls, ["fails", {"text": "hi", "thread_id": "t"}])
+
+    def test_a_context_provider_gets_the_prompt_and_the_turn(self):
+        class It:
+            async def get_context(self, prompt, turn):
+                return f"{prompt} {turn.agent_id} {turn.channel_id} {turn.user_id} {turn.session_id} {turn.thread_id}"
+
+        extension = ClassExtension("main:It", Wire())
+        extension.instance = It()
+        turn = {"agent": "main", "channel": "web", "user": "u42", "session": "web.u42"}
+        asked = {"point": "context", "subject": "hi", "turn": turn}
+        self.assertEqual(
+            asyncio.run(extension.hook(**asked)), {"decision": "inject", "content": "hi main web u42 web.u42 web.u42"}
+        )
+
+
 class Servers(unittest.TestCase):
     def test_tools_of_servers_that_a_class_connects_to(self):
         class Server:

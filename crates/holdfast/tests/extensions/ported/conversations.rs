@@ -56,7 +56,7 @@ class It:
 }
 
 /// Gives each conversation a title when it begins, and tells what is kept of it.
-const TITLER: &str = r#"
+pub(super) const TITLER: &str = r#"
 from core.events.topics import SystemTopics
 from core.extensions.update_fields import UNSET
 
@@ -90,7 +90,7 @@ class It:
 "#;
 
 /// A channel that brings messages of several conversations of one user.
-const DESK: &str = r#"
+pub(super) const DESK: &str = r#"
 class It:
     async def initialize(self, context):
         self.context = context
@@ -135,7 +135,7 @@ fn conversations_have_titles_projects_and_a_history() {
 }
 
 /// Asks an agent by its id, and keeps a secret under a name with dots.
-const ASKER: &str = r#"
+pub(super) const ASKER: &str = r#"
 class It:
     async def initialize(self, context):
         self.context = context

@@ -64,7 +64,9 @@ class ClassExtension:
     def hello(self, params):
         if self.instance is None:
             self.context = ExtensionContext(self.wire, params)
-            self.instance = self.made(params["id"])
+            instance = self.made(params["id"])
+            check_config(instance, params["id"], params["config"])
+            self.instance = instance
         later = self.has("initialize") and not self.initialised
         welcome = {"protocol": PROTOCOL, "functions": self.functions(), "methods": self.methods(), "later": later}
         return welcome if later else {**welcome, **self.described()}
@@ -327,6 +329,20 @@ class ClassExtension:
         if not callable(function):
             raise Failure(f"`{self.context.extension_id}` has no method `{method}`")
         return bound_call(function, method, arguments)
+
+
+def check_config(instance, extension, config):
+    """A class may say with `ConfigModel`, a model of `pydantic`, which configuration it takes."""
+    model = getattr(type(instance), "ConfigModel", None)
+    if model is None:
+        return
+    try:
+        model.model_validate(config)
+    except Exception as error:
+        if not callable(getattr(error, "errors", None)):
+            raise
+        wrong = [f"`extensions.{'.'.join(map(str, (extension, *it['loc'])))}`: {it['msg']}" for it in error.errors()]
+        raise Failure("; ".join(["the configuration does not fit the class's `ConfigModel`", *wrong])) from error
 
 
 def agent_turn(params):

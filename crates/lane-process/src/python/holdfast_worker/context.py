@@ -248,18 +248,29 @@ class ExtensionContext(Conversations):
         await self._wire.ask_later("agent.background", given(task=prompt, correlation=correlation_id))
 
     async def invoke_agent(self, prompt):
-        answer = await self._wire.ask_later("agent.invoke", {"task": prompt})
+        """The main agent's answer. Where there is none, the text says so: `(Error: …)`."""
+        try:
+            answer = await self._wire.ask_later("agent.invoke", {"task": prompt})
+        except Failure as failure:
+            return self._unanswered(failure)
         return answer if isinstance(answer, str) else str(answer)
+
+    def _unanswered(self, failure):
+        self.logger.error("the agent did not answer: %s", failure)
+        return f"(Error: {failure})"
 
     # An answer that nobody is shown is a child session's, like any other.
     invoke_agent_background = invoke_agent
 
     async def invoke_agent_streamed(self, prompt, on_chunk=None, on_tool_call=None):
         """The main agent's answer. `on_chunk` gets the text as it is written, `on_tool_call` the name of each tool that the agent calls
-        and, if it takes two, the arguments. Both may be coroutines."""
+        and, if it takes two, the arguments. Both may be coroutines. Where the answer ends with an error, `(Error: …)` follows what was
+        written before."""
+        written = []
 
         async def updated(update):
             if "text" in update:
+                written.append(update["text"])
                 told = on_chunk(update["text"]) if on_chunk is not None else None
             else:
                 called = (update["tool"], revived(update["arguments"]))
@@ -267,7 +278,13 @@ class ExtensionContext(Conversations):
             if hasattr(told, "__await__"):
                 await told
 
-        answer = await self._wire.ask_streamed("agent.invoke", {"task": prompt}, updated)
+        try:
+            answer = await self._wire.ask_streamed("agent.invoke", {"task": prompt}, updated)
+        except Failure as failure:
+            if not written:
+                return self._unanswered(failure)
+            await updated({"text": f"\n{self._unanswered(failure)}"})
+            return "".join(written)
         return answer if isinstance(answer, str) else str(answer)
 
     async def enrich_prompt(self, prompt, agent_id=None, turn_context=None):

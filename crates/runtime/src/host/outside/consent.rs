@@ -1,7 +1,8 @@
 //! Asking the user about what an extension uses and was not granted: a host, or a secret. The answer holds as long as the activation is
-//! active, or becomes a grant. Where nobody can be asked, the use is refused with the command that would grant it.
+//! active, or becomes a grant. Where nobody can be asked, the use is refused with the command that would grant it, and outside a
+//! conversation the user is told of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use crate::runtime::Inner;
 /// How long a user has to answer.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// Of how many refusals outside a conversation the user is told, for each activation.
+const MAX_TOLD: usize = 3;
+
 const ONCE: &str = "once";
 const ALWAYS: &str = "always";
 const NO: &str = "no";
@@ -33,6 +37,8 @@ pub(crate) struct ConsentAnswers {
     said: Mutex<HashMap<Key, bool>>,
     /// One question at a time for each activation: the answer for one use counts for the next.
     turns: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
+    /// The refusals that the user was told of.
+    told: Mutex<HashMap<Digest, BTreeSet<String>>>,
 }
 
 impl ConsentAnswers {
@@ -42,6 +48,13 @@ impl ConsentAnswers {
 
     fn keep(&self, key: Key, answer: bool) {
         self.said.lock().insert(key, answer);
+    }
+
+    /// Whether the user is to be told of a refusal: once, and of no more than a few.
+    fn tells(&self, (digest, option): &Key) -> bool {
+        let mut told = self.told.lock();
+        let told = told.entry(*digest).or_default();
+        told.len() < MAX_TOLD && told.insert(option.clone())
     }
 
     fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
@@ -91,6 +104,12 @@ impl Inner {
             return settled;
         }
         let Some(user) = &caller.user else {
+            if lasting && can_be_typed(&option) && self.answers.tells(&key) {
+                let text = format!(
+                    "`{id}` wants to {action}, which it was not granted. `holdfast ext grant {id} {option}` grants it."
+                );
+                self.notify_user(id.clone(), &text, format!("consent/{digest}/{}", key.1)).await;
+            }
             return Err(refused("the user cannot be asked outside a conversation"));
         };
         let turn = self.answers.turn(digest);
@@ -142,8 +161,18 @@ impl Inner {
     }
 }
 
+/// Whether an option, which has what the extension named, is safe to copy into a shell as it is.
+fn can_be_typed(option: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " -._:[]".contains(c);
+    option.len() <= 300 && option.chars().all(plain) && option.split(' ').count() == 2
+}
+
 /// Whether a lasting grant would have an effect: a manifest with `grants` must ask for it, and a single file has no manifest.
 fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
     let single = bundle.entrypoint.starts_with("tools/") || bundle.entrypoint.starts_with("channels/");
     single || bundle.parsed().is_ok_and(|manifest| !granted_to(&manifest, wanted).is_empty())
 }
+
+#[cfg(test)]
+#[path = "consent_tests.rs"]
+mod consent_tests;
