@@ -13,7 +13,7 @@
 
 import { host } from "./host.js";
 
-const registered = { tools: new Map(), commands: new Map(), methods: new Map(), hooks: new Map(), agent: null };
+const registered = { tools: new Map(), commands: new Map(), methods: new Map(), hooks: new Map(), agent: null, setup: null };
 
 /** Why there is no result. The text is for the model and the user. */
 export class Failure extends Error {
@@ -134,6 +134,44 @@ export const compactionProvide = hook("compactionProvide");
 export const renderCall = hook("renderCall");
 /** (tool, result) => Markdown or null */
 export const renderResult = hook("renderResult");
+/** Runs a task of the manifest's schedules: (task) => text, any JSON value or null; `{ text }` tells the user that text */
+export const executeTask = hook("executeTask");
+/** Takes an event: ({ id, topic, payload, key, correlation, attempt, repeat }) => void */
+export const onEvent = hook("onEvent");
+/** A loop in the background, until the extension stops: () => void. Between two waits it has the budget of one call. */
+export const runBackground = hook("runBackground");
+/** A channel: sends a text to a user that the channel itself has named: (user, text, { id, repeat }) => void */
+export const sendToUser = hook("sendToUser");
+/** A channel that knows whom to write to: (text, { id, repeat }) => void */
+export const sendMessage = hook("sendMessage");
+/** A channel that sends files: (user or null, { name, mediaType, content }, { id, repeat }) => void; the content is bytes */
+export const sendFile = hook("sendFile");
+/** A channel with buttons: (user, text, [{ label, answer }], { id, repeat }) => void */
+export const sendQuestion = hook("sendQuestion");
+
+/**
+ * A channel that shows an answer while it is written: `start(user, id)`, `chunk(user, id, text)`, `status(user, id, status)` and
+ * `end(user, id, text, { id, repeat })`. The text at the end is what counts.
+ */
+export function streamingChannel({ start, chunk, status, end }) {
+  for (const [name, run] of Object.entries({ start, chunk, status, end }))
+    if (typeof run !== "function") throw new TypeError(`a streaming channel needs the function ${name}`);
+  hook("streamStart")(start);
+  hook("streamChunk")(chunk);
+  hook("streamStatus")(status);
+  hook("streamEnd")(end);
+}
+
+/**
+ * The parameters that the extension needs: `schema()` gives a list of `{ name, description, secret, required }`, `apply(values)` takes
+ * answers over, a secret as its reference, and `complete()` gives a word for the user, or throws what is missing.
+ */
+export function setup({ schema, apply, complete }) {
+  for (const [name, run] of Object.entries({ schema, apply, complete }))
+    if (typeof run !== "function") throw new TypeError(`a setup needs the function ${name}`);
+  if (registered.setup) throw new TypeError("there are two setups");
+  registered.setup = { schema, apply, complete };
+}
 
 /** An interface of the host, which `ext build` links if the source or the grants name it. */
 function linked(name) {
@@ -216,6 +254,8 @@ export const ui = {
 export const secrets = {
   reference: (name) => called("secrets", (it) => it.reference(name)),
   get: (name) => called("secrets", (it) => it.get(name)),
+  /** Stores a secret of the extension; an empty value removes it. */
+  keep: (name, value) => called("secrets", (it) => it.keep(name, value)),
 };
 /** Waiting, and when a schedule is next due. Not for hooks. */
 export const timers = {
@@ -267,6 +307,13 @@ export const agents = {
   task: (task, { agent, ...to } = {}) => called("agents", (it) => it.task(agent ?? null, task, recipient(to))),
   background: (task, { agent, ...to } = {}) =>
     called("agents", (it) => it.background(agent ?? null, task, recipient(to))),
+  /** The agents that can be asked. */
+  list: () => called("agents", (it) => parsed(it.list())),
+  /** Runs a tool that the extension's agent has. */
+  invokeTool: (tool, given) => called("agents", (it) => fromContent(it.invokeTool(tool, JSON.stringify(given ?? null)))),
+  /** Asks the model that an agent uses; gives its text. */
+  invokeModel: (prompt, { instructions = "", agent = null } = {}) =>
+    called("agents", (it) => it.invokeModel(prompt, instructions, agent)),
 };
 /** The channels that reach the user. Needs the grant `channels`. */
 export const channels = {
@@ -274,7 +321,43 @@ export const channels = {
   list: () => called("channels", (it) => it.list()),
 };
 /** Prompts. Needs the grant `context`. */
-export const prompts = { enrich: (prompt, agent = null) => called("prompts", (it) => it.enrich(prompt, agent)) };
+export const prompts = {
+  enrich: (prompt, agent = null) => called("prompts", (it) => it.enrich(prompt, agent)),
+  /** An agent's models; of the extension's own also its instructions, tools, limits and parameters. */
+  describeAgent: (agent = null) => called("prompts", (it) => parsed(it.describeAgent(agent))),
+};
+/** Conversations, and the projects that they are in. Needs the grant `conversations`. */
+export const conversations = {
+  listThreads: ({ thread = null, channel = null, project = null, archived = false } = {}) =>
+    called("conversations", (it) => parsed(it.listThreads({ thread, channel, project, archived }))),
+  /** `changes`: `title` and `project`, which null removes, `archived`, and `channel` to create a conversation. */
+  updateThread: (thread, changes) =>
+    called("conversations", (it) => parsed(it.updateThread(thread, JSON.stringify(changes)))),
+  history: (thread) => called("conversations", (it) => parsed(it.history(thread))),
+  listProjects: () => called("conversations", (it) => parsed(it.listProjects())),
+  /** Changes a project, or creates one if none is named. */
+  updateProject: (fields, project = null) =>
+    called("conversations", (it) => parsed(it.updateProject(project, JSON.stringify(fields)))),
+  removeProject: (project) => called("conversations", (it) => it.removeProject(project)),
+};
+/** Tool results that this extension has truncated. Needs the grant `results`. */
+export const results = {
+  /** `{ text, offset, end, total }`; the call is the id that a hook was given. */
+  read: (call, offset, limit) => called("results", (it) => parsed(it.read(call, offset, limit))),
+};
+/** The extensions and tools of this session. Needs the grant `discovery`. */
+export const discovery = {
+  findTools: (query, limit = null) => called("discovery", (it) => parsed(it.findTools(query, limit))),
+  listCapabilities: () => called("discovery", (it) => parsed(it.listCapabilities())),
+};
+/** Setting up and examining extensions. Needs the grant `setup`. */
+export const maintenance = {
+  open: () => called("maintenance", (it) => parsed(it.open())),
+  show: (extension) => called("maintenance", (it) => parsed(it.show(extension))),
+  apply: (extension, name, value) =>
+    called("maintenance", (it) => parsed(it.apply(extension, name, JSON.stringify(value ?? null)))),
+  doctor: (extension = null) => called("maintenance", (it) => parsed(it.doctor(extension))),
+};
 /** The process. Needs the grant `system`. */
 export const system = { restart: (reason = null) => called("system", (it) => it.restart(reason)) };
 /** Requests over HTTP. Needs a granted host, or the grant `http`. `headers` is an object or a list of pairs; a body is text or bytes. */
@@ -348,8 +431,21 @@ function toContent(value) {
 }
 
 const fromContent = (content) => (content.tag === "text" ? content.val : JSON.parse(content.val));
+const fromEvent = ({ id, topic, payload, key, correlation, attempt, repeat }) => ({
+  id,
+  topic,
+  payload: JSON.parse(payload),
+  key: key ?? null,
+  correlation: correlation ?? null,
+  attempt,
+  repeat,
+});
+const fromDelivery = ({ id, repeat }) => ({ id, repeat });
+const fromFile = ({ name, mediaType, content }) => ({ name, mediaType, content: Uint8Array.from(content) });
+const fromChoices = (choices) => choices.map(({ label, answer }) => ({ label, answer }));
 const fromCall = ({ id, tool, arguments: given }) => ({ id, tool, arguments: JSON.parse(given) });
 const same = (value) => value ?? null;
+const nothing = () => undefined;
 const maybe = (change) => (value) => (value === null || value === undefined ? null : change(value));
 
 /** Runs the author's code; an exception becomes the interface's failure. */
@@ -460,4 +556,22 @@ export const roles = {
   compactionProvide: one("compactionProvide", "compactionProvide", [fromContent], same),
   renderCall: one("renderCall", "renderCall", [same, JSON.parse], same),
   renderResult: one("renderResult", "renderResult", [same, fromContent], same),
+  scheduler: one("executeTask", "executeTask", [same], maybe(toContent)),
+  subscriber: one("onEvent", "onEvent", [fromEvent], nothing),
+  service: one("runBackground", "runBackground", [], nothing),
+  channel: one("sendToUser", "sendToUser", [same, same, fromDelivery], nothing),
+  channelMessage: one("sendMessage", "sendMessage", [same, fromDelivery], nothing),
+  channelFile: one("sendFile", "sendFile", [same, fromFile, fromDelivery], nothing),
+  channelQuestion: one("sendQuestion", "sendQuestion", [same, same, fromChoices, fromDelivery], nothing),
+  streamingChannel: {
+    ...one("streamStart", "streamStart", [same, same], nothing),
+    ...one("streamChunk", "streamChunk", [same, same, same], nothing),
+    ...one("streamEnd", "streamEnd", [same, same, same, fromDelivery], nothing),
+  },
+  streamingStatus: one("streamStatus", "streamStatus", [same, same, same], nothing),
+  setup: {
+    schema: () => JSON.stringify(registered.setup.schema()),
+    apply: (values) => nothing(guarded(() => registered.setup.apply(JSON.parse(values)))),
+    complete: () => String(guarded(() => registered.setup.complete())),
+  },
 };

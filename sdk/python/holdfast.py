@@ -28,6 +28,7 @@ _commands = {}
 _methods = {}
 _hooks = {}
 _agent = None
+_setup = None
 _host = {}
 
 
@@ -151,6 +152,28 @@ class Plan:
 
 
 @dataclasses.dataclass
+class Event:
+    """An event as `on_event` gets it. One that comes again has the same id."""
+
+    id: str
+    topic: str
+    payload: typing.Any
+    key: typing.Optional[str]
+    correlation: typing.Optional[str]
+    attempt: int
+    repeat: bool
+
+
+@dataclasses.dataclass
+class File:
+    """A file that a channel sends."""
+
+    name: str
+    media_type: str
+    content: bytes
+
+
+@dataclasses.dataclass
 class _Function:
     """A decorated function."""
 
@@ -253,6 +276,35 @@ compaction_before = _hook("compaction_before", "f() -> Plan or None")
 compaction_provide = _hook("compaction_provide", "Writes the summary: f(messages) -> str or None")
 render_call = _hook("render_call", "f(tool, arguments) -> Markdown or None")
 render_result = _hook("render_result", "f(tool, result) -> Markdown or None")
+execute_task = _hook(
+    "execute_task", "Runs a task of the manifest's schedules: f(task) -> a value or None; {'text': …} tells the user that text"
+)
+on_event = _hook("on_event", "Takes an event: f(event)")
+run_background = _hook("run_background", "A loop until the extension stops: f(). Between two waits it has the budget of one call")
+send_to_user = _hook("send_to_user", "A channel: f(user, text, delivery), and delivery has `id` and `repeat`")
+send_message = _hook("send_message", "A channel that knows whom to write to: f(text, delivery)")
+send_file = _hook("send_file", "A channel that sends files: f(user or None, file, delivery)")
+send_question = _hook("send_question", "A channel with buttons: f(user, text, choices, delivery); each has `label` and `answer`")
+
+
+def streaming_channel(channel):
+    """A class, or an object, that shows an answer while it is written: `start(user, id)`, `chunk(user, id, text)`,
+    `status(user, id, status)` and `end(user, id, text, delivery)`. The text at the end is what counts."""
+    made = channel() if inspect.isclass(channel) else channel
+    for name in ("start", "chunk", "status", "end"):
+        _hook(f"stream_{name}", "")(getattr(made, name))
+    return channel
+
+
+def setup(parameters):
+    """A class, or an object, with the parameters that the extension needs: `schema()` gives a list of `{name, description, secret,
+    required}`, `apply(values)` takes answers over, a secret as its reference, and `complete()` gives a word for the user, or
+    raises what is missing."""
+    global _setup
+    if _setup is not None:
+        raise ValueError("there are two setups")
+    _setup = parameters() if inspect.isclass(parameters) else parameters
+    return parameters
 
 
 class _Interface:
@@ -364,6 +416,10 @@ class _Secrets(_Interface):
         """The value. Prefer the reference, which the host replaces on its way out."""
         return self._linked().get(name)
 
+    def keep(self, name, value):
+        """Stores a secret of the extension; an empty value removes it."""
+        self._linked().keep(name, value)
+
 
 class _Timers(_Interface):
     def wait_until(self, moment):
@@ -433,6 +489,18 @@ class _Agents(_Interface):
     def background(self, task, agent=None, channel=None, user=None, correlation=None):
         return self._linked().background(agent, task, self._linked().Recipient(channel, user, correlation))
 
+    def list(self):
+        """The agents that can be asked."""
+        return json.loads(self._linked().list())
+
+    def invoke_tool(self, tool, arguments=None):
+        """Runs a tool that the extension's agent has."""
+        return _value(self._linked().invoke_tool(tool, _json(arguments)))
+
+    def invoke_model(self, prompt, instructions="", agent=None):
+        """Asks the model that an agent uses; gives its text."""
+        return self._linked().invoke_model(prompt, instructions, agent)
+
 
 class _Channels(_Interface):
     def notify(self, text, channel=None, user=None):
@@ -446,6 +514,61 @@ class _Channels(_Interface):
 class _Prompts(_Interface):
     def enrich(self, prompt, agent=None):
         return self._linked().enrich(prompt, agent)
+
+    def describe_agent(self, agent=None):
+        """An agent's models; of the extension's own also its instructions, tools, limits and parameters."""
+        return json.loads(self._linked().describe_agent(agent))
+
+
+class _Conversations(_Interface):
+    def list_threads(self, thread=None, channel=None, project=None, archived=False):
+        filter = self._linked().ThreadFilter(thread, channel, project, archived)
+        return json.loads(self._linked().list_threads(filter))
+
+    def update_thread(self, thread, changes):
+        """`changes`: `title` and `project`, which None removes, `archived`, and `channel` to create a conversation."""
+        return json.loads(self._linked().update_thread(thread, _json(changes)))
+
+    def history(self, thread):
+        return json.loads(self._linked().history(thread))
+
+    def list_projects(self):
+        return json.loads(self._linked().list_projects())
+
+    def update_project(self, fields, project=None):
+        """Changes a project, or creates one if none is named."""
+        return json.loads(self._linked().update_project(project, _json(fields)))
+
+    def remove_project(self, project):
+        self._linked().remove_project(project)
+
+
+class _Results(_Interface):
+    def read(self, call, offset, limit):
+        """A dict with `text`, `offset`, `end` and `total`; the call is the id that a hook was given."""
+        return json.loads(self._linked().read(call, offset, limit))
+
+
+class _Discovery(_Interface):
+    def find_tools(self, query, limit=None):
+        return json.loads(self._linked().find_tools(query, limit))
+
+    def list_capabilities(self):
+        return json.loads(self._linked().list_capabilities())
+
+
+class _Maintenance(_Interface):
+    def open(self):
+        return json.loads(self._linked().open())
+
+    def show(self, extension):
+        return json.loads(self._linked().show(extension))
+
+    def apply(self, extension, name, value):
+        return json.loads(self._linked().apply(extension, name, _json(value)))
+
+    def doctor(self, extension=None):
+        return json.loads(self._linked().doctor(extension))
 
 
 class _System(_Interface):
@@ -508,6 +631,10 @@ services = _Services("services")
 agents = _Agents("agents")
 channels = _Channels("channels")
 prompts = _Prompts("prompts")
+conversations = _Conversations("conversations")
+results = _Results("results")
+discovery = _Discovery("discovery")
+maintenance = _Maintenance("maintenance")
 system = _System("system")
 http = _Http("http")
 files = _Files("files")

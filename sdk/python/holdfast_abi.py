@@ -36,7 +36,7 @@ _imports = {
     for name in (
         "verdicts", "log", "config", "session", "state", "messages", "clock", "random", "events", "ui", "secrets",
         "subscriptions", "timers", "extensions", "services", "agents", "channels", "prompts", "system", "http", "files",
-        "environment",
+        "environment", "conversations", "results", "discovery", "maintenance",
     )
 }
 
@@ -171,8 +171,28 @@ class Agent:
         return _content(_guarded(holdfast._agent[3], task))
 
 
+class Setup:
+    def schema(self):
+        return holdfast._json(holdfast._setup.schema())
+
+    def apply(self, values):
+        _guarded(holdfast._setup.apply, json.loads(values))
+
+    def complete(self):
+        return str(_guarded(holdfast._setup.complete))
+
+
 def _nothing(_):
     return None
+
+
+def _event(event):
+    payload = json.loads(event.payload)
+    return holdfast.Event(event.id, event.topic, payload, event.key, event.correlation, event.attempt, event.repeat)
+
+
+def _file(file):
+    return holdfast.File(file.name, file.media_type, bytes(file.content))
 
 
 def _same(value):
@@ -229,12 +249,15 @@ def _plan(plan):
 
 def _hook(function, name, takes, gives):
     """A class with one method that converts its arguments, calls the author's function and converts the answer."""
+    return type(function, (), {function: _method(name, takes, gives)})
 
+
+def _method(name, takes, gives):
     def method(self, *arguments):
         read = [take(argument) for take, argument in zip(takes, arguments)]
         return gives(_guarded(holdfast._hooks[name], *read))
 
-    return type(function, (), {function: method})
+    return method
 
 
 LifecycleInitialize = _hook("initialize", "initialize", [], _nothing)
@@ -265,3 +288,17 @@ CompactionBefore = _hook("compaction_before", "compaction_before", [], _maybe(_p
 CompactionProvide = _hook("compaction_provide", "compaction_provide", [_value], _same)
 RenderCall = _hook("render_call", "render_call", [_same, json.loads], _same)
 RenderResult = _hook("render_result", "render_result", [_same, _value], _same)
+Scheduler = _hook("execute_task", "execute_task", [_same], _maybe(_content))
+Subscriber = _hook("on_event", "on_event", [_event], _nothing)
+Service = _hook("run_background", "run_background", [], _nothing)
+Channel = _hook("send_to_user", "send_to_user", [_same, _same, _same], _nothing)
+ChannelMessage = _hook("send_message", "send_message", [_same, _same], _nothing)
+ChannelFile = _hook("send_file", "send_file", [_same, _file, _same], _nothing)
+ChannelQuestion = _hook("send_question", "send_question", [_same, _same, _same, _same], _nothing)
+StreamingStatus = _hook("stream_status", "stream_status", [_same, _same, _same], _nothing)
+
+
+class StreamingChannel:
+    stream_start = _method("stream_start", [_same, _same], _nothing)
+    stream_chunk = _method("stream_chunk", [_same, _same, _same], _nothing)
+    stream_end = _method("stream_end", [_same, _same, _same, _same], _nothing)

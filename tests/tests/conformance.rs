@@ -21,12 +21,13 @@ mod conformance {
     pub mod files;
     pub mod follower;
     pub mod lanes;
+    pub mod languages;
     pub mod native;
     pub mod plugins;
     pub mod table;
 }
 
-use conformance::{calls, cases, commands, courier, files, follower, lanes, table};
+use conformance::{calls, cases, commands, courier, files, follower, lanes, languages, table};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_leaves_the_same_frames() {
@@ -86,4 +87,24 @@ async fn a_component_that_turns_away_from_an_agent_cancels_it() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_follows_a_bounded_number_of_agents() {
     follower::as_many_as_there_may_be().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn components_in_every_language_make_every_host_call() {
+    languages::compare_calls().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_with_every_grant_has_no_side_effects_in_its_gate() {
+    languages::a_guard_that_acts().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rust_javascript_and_python_offer_every_role() {
+    languages::compare_roles().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topics_of_the_bus_mean_the_same_in_every_lane() {
+    table::compare_topics().await;
 }

@@ -362,6 +362,15 @@ fn host_calls_serve_every_function_that_a_component_can_import() {
 }
 
 #[test]
+fn components_can_make_every_host_call_but_those_that_are_listed() {
+    let excepted =
+        |kind: &HostCallKind| host_calls::NOT_FOR_COMPONENTS.iter().any(|(other, _)| other == kind);
+    for kind in HostCallKind::ALL {
+        assert_eq!(kind.wit_functions().is_empty(), excepted(kind), "{kind}");
+    }
+}
+
+#[test]
 fn the_python_worker_makes_known_host_calls() {
     let made = host_calls::of_the_python_worker();
     assert!(made.iter().any(|(_, name)| name == "event.publish"), "the worker is read: {made:?}");

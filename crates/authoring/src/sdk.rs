@@ -46,6 +46,8 @@ pub(crate) const RUST: &[(&str, &str)] = embedded!("../../../sdk/rust/":
     "src/bindings/compaction_provide.rs",
     "src/bindings/config.rs",
     "src/bindings/context.rs",
+    "src/bindings/conversations.rs",
+    "src/bindings/discovery.rs",
     "src/bindings/environment.rs",
     "src/bindings/events.rs",
     "src/bindings/extensions.rs",
@@ -62,6 +64,7 @@ pub(crate) const RUST: &[(&str, &str)] = embedded!("../../../sdk/rust/":
     "src/bindings/lifecycle_start.rs",
     "src/bindings/lifecycle_stop.rs",
     "src/bindings/log.rs",
+    "src/bindings/maintenance.rs",
     "src/bindings/messages.rs",
     "src/bindings/mod.rs",
     "src/bindings/model_route.rs",
@@ -70,6 +73,7 @@ pub(crate) const RUST: &[(&str, &str)] = embedded!("../../../sdk/rust/":
     "src/bindings/render_call.rs",
     "src/bindings/render_result.rs",
     "src/bindings/response_process.rs",
+    "src/bindings/results.rs",
     "src/bindings/sanitize_input.rs",
     "src/bindings/sanitize_output.rs",
     "src/bindings/sanitize_result.rs",
@@ -102,9 +106,9 @@ pub(crate) const RUST: &[(&str, &str)] = embedded!("../../../sdk/rust/":
 
 const PYTHON: &[(&str, &str)] = embedded!("../../../sdk/python/": "holdfast.py", "holdfast_abi.py");
 const JAVASCRIPT: &str = include_str!("../../../sdk/js/holdfast.js");
-const C: &[(&str, &str)] = embedded!("../../../sdk/c/": "holdfast.h");
+const C: &[(&str, &str)] = embedded!("../../../sdk/c/": "holdfast.h", "holdfast_records.h");
 
-/// Writes the C header into a folder.
+/// Writes the C headers into a folder.
 pub(crate) fn write_c(folder: &Path) -> Result<(), Problem> {
     files::write_all(folder, C.iter().copied())
 }

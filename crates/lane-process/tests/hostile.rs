@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::hook::Decision;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::LifecycleCommand;
@@ -377,6 +378,33 @@ receive()
             || ["HOME", "LANG", "LC_CTYPE", "PATH", "TMPDIR"].contains(name)
     };
     assert!(names.iter().all(known), "{names:?}");
+}
+
+/// Confinement is a property of the process: a hook has the files that every call of the program has, and no others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hook_writes_where_its_program_may_write_and_nowhere_else() {
+    let yard = Yard::new();
+    let script = r#"
+hello = greet(hooks=["tool_gate"])
+message = receive()
+def tried(path):
+    try: open(path, "w").write("x"); return "done"
+    except OSError as error: return error.strerror
+told = [tried(os.path.join(hello["params"]["data_dir"], "kept")), tried("main.py")]
+send(id=message["id"], result={"decision": "deny", "reason": ", ".join(told)})
+receive()
+"#;
+    let it = yard.load("guard", script).await.unwrap();
+    let turn = json!({
+        "session": "s1", "turn": 1, "agent": "main", "origin": { "channel": "test", "user": "ada" },
+    });
+    let asked = json!({
+        "hook": { "hook": "guard/0", "point": "tool_gate", "subject": { "json": "hello" }, "turn": turn },
+    });
+    let reply = it.call(serde_json::from_value(asked).unwrap(), Arc::new(Echo)).await.unwrap();
+    let Reply::Decision(Decision::Deny { reason }) = reply else { panic!("{reply:?}") };
+    assert_eq!(reason, "done, Read-only file system");
+    assert!(yard.path().join("data/guard/kept").exists());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -145,7 +145,9 @@ impl From<Fault> for Failure {
     fn from(fault: Fault) -> Self {
         match fault.code {
             Code::ToolArguments => Self::InvalidArguments(fault.message),
-            Code::ToolDenied | Code::PathRefused | Code::ComponentImport => Self::Denied(fault.message),
+            Code::ToolDenied | Code::PathRefused | Code::ComponentImport | Code::HookSideEffect => {
+                Self::Denied(fault.message)
+            }
             Code::StoreMissing | Code::FileMissing => Self::NotFound(fault.message),
             _ => Self::Failed(fault.message),
         }

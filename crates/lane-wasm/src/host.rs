@@ -3,4 +3,5 @@
 pub(crate) mod invocations;
 pub(crate) mod link;
 mod outside;
+mod records;
 pub(crate) mod wasi;

@@ -1,5 +1,12 @@
 //! What the host offers, as plain functions. The module is the interface's; what an extension does not call is not imported.
 
+/// An answer that the host gives as JSON.
+fn read(answer: Result<String, crate::Failure>) -> Result<crate::Value, crate::Failure> {
+    let text = answer?;
+    serde_json::from_str(&text)
+        .map_err(|error| crate::Failure::Failed(format!("the host's answer is not JSON: {error}")))
+}
+
 /// Lines for the host's log.
 pub mod log {
     use crate::bindings::log::holdfast::extension::log as host;
@@ -139,7 +146,7 @@ pub mod ui {
 
 /// Secrets: the extension's own, and those that are granted by name. Prefer the reference, which the host replaces on its way out.
 pub mod secrets {
-    pub use crate::bindings::secrets::holdfast::extension::secrets::{get, reference};
+    pub use crate::bindings::secrets::holdfast::extension::secrets::{get, keep, reference};
 }
 
 /// Waiting. Not for hooks, which a turn waits for.
@@ -181,10 +188,21 @@ pub mod services {
 
 /// The agents. Needs the grant `agents`.
 pub mod agents {
+    use crate::bindings::agents::holdfast::extension::agents as host;
     pub use crate::bindings::agents::holdfast::extension::agents::{
-        CalledTool, Invocation, Recipient, Update, background, invoke, invoke_streamed, task,
+        CalledTool, Invocation, Recipient, Update, background, invoke, invoke_model, invoke_streamed, task,
     };
-    use crate::{Content, Failure};
+    use crate::{Content, Failure, Value};
+
+    /// The agents that can be asked.
+    pub fn list() -> Result<Value, Failure> {
+        super::read(host::list())
+    }
+
+    /// Runs a tool that the extension's agent has, as a model's call of it would run.
+    pub fn invoke_tool(tool: &str, arguments: &Value) -> Result<Content, Failure> {
+        host::invoke_tool(tool, &arguments.to_string())
+    }
 
     /// Has an agent do something and gives its answer, like [`invoke`]; `follow` gets what happens meanwhile.
     pub fn invoke_followed(
@@ -207,7 +225,92 @@ pub mod channels {
 
 /// Prompts. Needs the grant `context`.
 pub mod prompts {
-    pub use crate::bindings::prompts::holdfast::extension::prompts::enrich;
+    use crate::bindings::prompts::holdfast::extension::prompts as host;
+    use crate::{Failure, Value};
+    pub use host::enrich;
+
+    /// An agent's models; of the extension's own, which is meant if none is named, also its instructions, tools, limits and parameters.
+    pub fn describe_agent(agent: Option<&str>) -> Result<Value, Failure> {
+        super::read(host::describe_agent(agent))
+    }
+}
+
+/// Conversations, and the projects that they are in. Needs the grant `conversations`.
+pub mod conversations {
+    use crate::bindings::conversations::holdfast::extension::conversations as host;
+    use crate::{Failure, Value};
+    pub use host::{ThreadFilter, remove_project};
+
+    /// Conversations with their titles and projects.
+    pub fn list_threads(filter: &ThreadFilter) -> Result<Value, Failure> {
+        super::read(host::list_threads(filter))
+    }
+    /// Changes a conversation: `title` and `project`, which null removes, and `archived`. With a `channel`, one that does not exist is
+    /// created.
+    pub fn update_thread(thread: &str, changes: &Value) -> Result<Value, Failure> {
+        super::read(host::update_thread(thread, &changes.to_string()))
+    }
+    /// What the user and the agent have said.
+    pub fn history(thread: &str) -> Result<Value, Failure> {
+        super::read(host::history(thread))
+    }
+    /// The projects.
+    pub fn list_projects() -> Result<Value, Failure> {
+        super::read(host::list_projects())
+    }
+    /// Changes a project, or creates one if none is named.
+    pub fn update_project(project: Option<&str>, fields: &Value) -> Result<Value, Failure> {
+        super::read(host::update_project(project, &fields.to_string()))
+    }
+}
+
+/// Tool results that this extension has truncated. Needs the grant `results`.
+pub mod results {
+    use crate::bindings::results::holdfast::extension::results as host;
+    use crate::{Failure, Value};
+
+    /// Reads on, from an offset in bytes: `text`, `offset`, `end` and `total`. The call is the id that a hook was given.
+    pub fn read(call: u64, offset: u64, limit: u64) -> Result<Value, Failure> {
+        super::read(host::read(call, offset, limit))
+    }
+}
+
+/// The extensions and tools of this session. Needs the grant `discovery`.
+pub mod discovery {
+    use crate::bindings::discovery::holdfast::extension::discovery as host;
+    use crate::{Failure, Value};
+
+    /// Searches the tools by what they do.
+    pub fn find_tools(query: &str, limit: Option<u32>) -> Result<Value, Failure> {
+        super::read(host::find_tools(query, limit))
+    }
+    /// Lists the extensions and tools.
+    pub fn list_capabilities() -> Result<Value, Failure> {
+        super::read(host::list_capabilities())
+    }
+}
+
+/// Setting up and examining extensions. Needs the grant `setup`.
+pub mod maintenance {
+    use crate::bindings::maintenance::holdfast::extension::maintenance as host;
+    use crate::{Failure, Value};
+
+    /// The extensions that are not set up.
+    pub fn open() -> Result<Value, Failure> {
+        super::read(host::open())
+    }
+    /// Which parameters an extension needs.
+    pub fn show(extension: &str) -> Result<Value, Failure> {
+        super::read(host::show(extension))
+    }
+    /// Sets a parameter.
+    pub fn apply(extension: &str, name: &str, value: &Value) -> Result<Value, Failure> {
+        super::read(host::apply(extension, name, &value.to_string()))
+    }
+    /// What is wrong with an extension, or with all.
+    pub fn doctor(extension: Option<&str>) -> Result<Value, Failure> {
+        super::read(host::doctor(extension))
+    }
 }
 
 /// The process. Needs the grant `system`.

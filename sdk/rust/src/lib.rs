@@ -56,8 +56,9 @@ pub use bindings::tool_modify::exports::holdfast::extension::tool_modify::Modifi
 pub use bindings::types::holdfast::extension::types::{Artifact, Content, Effects, Failure, ToolCall};
 pub use bindings::verdicts::holdfast::extension::verdicts::{Sanitized, Verdict};
 pub use host::{
-    agents, channels, clock, config, environment, events, extensions, files, http, log, messages, prompts,
-    random, secrets, services, session, state, subscriptions, system, timers, ui,
+    agents, channels, clock, config, conversations, discovery, environment, events, extensions, files, http,
+    log, maintenance, messages, prompts, random, results, secrets, services, session, state, subscriptions,
+    system, timers, ui,
 };
 pub use roles::{Setup, StreamingChannel};
 

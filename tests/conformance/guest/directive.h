@@ -116,6 +116,9 @@ static inline int ask_host(holdfast_text verb, holdfast_text rest, holdfast_text
         if (holdfast_state_get(rest, heard) != 1) *heard = HOLDFAST_TEXT("nothing");
     } else if (is(verb, "tell")) {
         holdfast_inject(rest);
+    } else if (is(verb, "write")) {
+        int is_written = holdfast_file_write(rest, HOLDFAST_TEXT("text"));
+        *heard = is_written ? HOLDFAST_TEXT("written") : HOLDFAST_TEXT("refused");
     } else if (is(verb, "log")) {
         holdfast_log(HOLDFAST_INFO, rest);
     } else if (is(verb, "config")) {

@@ -87,6 +87,12 @@ class Obedient:
         if verb == "tell":
             self.ask("inject", {"text": rest})
             return ""
+        if verb == "write":
+            try:
+                self.ask("file.write", {"path": rest, "content": "text"})
+            except Exception:
+                return "refused"
+            return "written"
         if verb == "log":
             self.log(rest)
             return ""

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::host_call::HostCall;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
@@ -79,6 +79,11 @@ impl Place<'_> {
             "tell" => {
                 self.ask(HostCall::Inject { text: Content::text(rest) }).await?;
                 String::new()
+            }
+            "write" => {
+                let file = json!({ "path": rest, "content": "text" });
+                let answer = self.ask(HostCall::of(HostCallKind::FileWrite, file)).await;
+                if answer.is_ok() { "written" } else { "refused" }.to_owned()
             }
             "log" => String::new(),
             "config" => match self.config.get(rest) {

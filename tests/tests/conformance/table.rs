@@ -391,3 +391,87 @@ pub async fn sweep_hooks() {
         );
     }
 }
+
+/// How a topic may be used, in the order: with every grant; and without any, native code, Python, a program, a component. `+` is not
+/// refused, `G` needs a grant (`HF-4103`), `R` is refused whatever is granted (`HF-8010`).
+const TOPICS: [(&str, &str, &str); 9] = [
+    // The topic; publishing; subscribing.
+    ("ID.said", "+ +++G", "+ +++G"),
+    ("somebody.said", "+ +++G", "+ +++G"),
+    ("user.message", "R RRRG", "+ ++GG"),
+    ("system.user.notify", "+ +++G", "+ GGGG"),
+    ("system.agent.task", "+ ++GG", "+ GGGG"),
+    ("system.dead_letter", "R RRRG", "+ GGGG"),
+    ("channel.out.chat", "R RRRG", "+ ++GG"),
+    ("system.*", "R RRRG", "R RRRG"),
+    (">", "R RRRG", "R RRRG"),
+];
+
+/// A tool that publishes on every topic and subscribes to it.
+struct UsesTopics(ToolSpec);
+
+impl Tool for UsesTopics {
+    fn spec(&self) -> ToolSpec {
+        self.0.clone()
+    }
+
+    fn call(&self, _: CallId, _: Content, _: TurnView, host: Arc<dyn Host>) -> Later<Result<Content, Fault>> {
+        let id = self.0.name.as_str().to_owned();
+        Box::pin(async move {
+            let mut outcomes = serde_json::Map::new();
+            for (topic, ..) in TOPICS {
+                let named = topic.replace("ID", &id);
+                // What is not refused has a payload that no subscriber of the program takes.
+                let publish = json!({ "topic": named, "payload": 1 });
+                let subscribe = json!({ "topic": named });
+                let mut letters = Vec::new();
+                for (kind, arguments) in
+                    [(HostCallKind::EventPublish, publish), (HostCallKind::EventSubscribe, subscribe)]
+                {
+                    let answer = host.call(HostCall::of(kind, arguments)).await;
+                    letters.push(match answer.map_err(|fault| (fault.code, fault.message)) {
+                        Err((Code::ComponentImport, _)) => "G",
+                        Err((Code::EventRefused, why)) if why.contains("may not") => "R",
+                        _ => "+",
+                    });
+                }
+                outcomes.insert(topic.to_owned(), letters.into());
+            }
+            Ok(Content::new(outcomes.into()))
+        })
+    }
+}
+
+/// Every extension may use the same topics in every lane, with the same grants; by default a program has fewer than Python, and a
+/// component has none.
+pub async fn compare_topics() {
+    let place = tempfile::tempdir().unwrap();
+    let ids: Vec<String> =
+        LANES.iter().flat_map(|lane| [format!("{lane}_with"), format!("{lane}_without")]).collect();
+    let steps = ids.iter().map(|id| ScriptStep::calls([(id.as_str(), json!({}))]));
+    let steps = steps.chain([ScriptStep::says("done")]).collect();
+    let lab = lab(Profile::Standard, place.path(), steps, |it, id| {
+        it.tool(UsesTopics(spec(id, EffectClass::Pure)))
+    })
+    .await;
+    lab.say("go").await;
+    let returned: Vec<Value> =
+        holdfast_testkit::story::bodies(&lab.frames(), holdfast_contract::body::FrameKind::ToolReturned);
+    let told: BTreeMap<&str, &Value> = ids
+        .iter()
+        .map(String::as_str)
+        .zip(returned.iter().map(|body| &body["outcome"]["result"]["json"]))
+        .collect();
+    for (topic, publishing, subscribing) in TOPICS {
+        for (place, expected) in [publishing, subscribing].into_iter().enumerate() {
+            let letter = |id: String| told[id.as_str()][topic][place].as_str().unwrap().to_owned();
+            let with: Vec<String> = LANES.iter().map(|lane| letter(format!("{lane}_with"))).collect();
+            assert!(with.iter().all(|letter| *letter == with[0]), "{topic}: {LANES:?} {with:?}");
+            let without =
+                ["native", "python", "process", "wasm"].map(|lane| letter(format!("{lane}_without")));
+            let what = ["publishing on", "subscribing to"][place];
+            assert_eq!(format!("{} {}", with[0], without.concat()), expected, "{what} `{topic}`");
+        }
+    }
+    lab.stop().await;
+}

@@ -27,7 +27,8 @@ pub fn page() -> String {
             ComponentKind::Host,
             "The host",
             "What a component may import. `log`, `config`, `session`, `state`, `messages`, `clock` and `random`\n\
-             are available to all; `timers` to all except hooks; the others must be granted.",
+             are available to all, and so is `timers`; the others must be granted. While a hook runs, a function\n\
+             with side effects or I/O is denied: [host calls](host-calls.md) has the list.",
         ),
         (
             ComponentKind::Planned,

@@ -15,6 +15,24 @@ use holdfast_policy::HeldInterfaces;
 /// Functions of `wit/host.wit` that the lane serves itself, without a host call.
 const SERVED_BY_THE_LANE: &[&str] = &["log.log", "config.get", "config.all", "session.current"];
 
+/// Host calls that no component can make, and why.
+pub const NOT_FOR_COMPONENTS: &[(HostCallKind, &str)] = &[
+    (HostCallKind::NetworkConnect, "made by the gateway of the process lanes; a component has `http.send`"),
+    (HostCallKind::NetworkConnected, "made by the gateway of the process lanes"),
+    (HostCallKind::SystemShutdown, "nobody holds it"),
+];
+
+/// The lanes of the table of what is held by default.
+const LANES: &[LaneKind] = &[
+    LaneKind::Native,
+    LaneKind::Python,
+    LaneKind::Process,
+    LaneKind::Wasm,
+    LaneKind::Plugin,
+    LaneKind::Mcp,
+    LaneKind::Declarative,
+];
+
 /// The page.
 pub fn page() -> String {
     let mut text = String::from(
@@ -44,7 +62,9 @@ pub fn page() -> String {
             Redaction::ValueArgument => "the argument `value`",
             Redaction::Answer => "the answer",
         };
-        let (capability, summary, functions) = (kind.capability(), kind.summary(), functions.join(" "));
+        let (capability, summary) = (kind.capability(), kind.summary());
+        let none = NOT_FOR_COMPONENTS.iter().find(|(other, _)| other == kind);
+        let functions = none.map_or_else(|| functions.join(" "), |(_, why)| format!("none: {why}"));
         writeln!(text, "| `{kind}` | `{capability}` | {summary} | {effects} | {functions} | {redacted} |")
             .unwrap();
     }
@@ -60,6 +80,11 @@ pub fn page() -> String {
             (needs(TopicRule::to_publish(topic)), needs(TopicRule::to_subscribe(topic)));
         writeln!(text, "| `{topic}` | {publish} | {subscribe} |").unwrap();
     }
+    text.push_str(
+        "\nEvery other topic is open: no extension owns a topic, and each may publish on it and subscribe to it\n\
+         with `events` and `subscriptions`. What a manifest subscribes to follows the same table, and needs no\n\
+         `subscriptions`.\n",
+    );
     let allowed = |point: HookPoint| {
         HostCallKind::ALL.iter().filter(move |kind| kind.is_for_hooks(point)).map(|kind| format!("`{kind}`"))
     };
@@ -67,18 +92,33 @@ pub fn page() -> String {
     let more: Vec<String> = allowed(HookPoint::Context).filter(|kind| !all.contains(kind)).collect();
     writeln!(
         text,
-        "\nA hook changes nothing outside of its session and does no I/O, in every lane. It may make {}; a\n\
-         context provider also {}. Another call is refused with `HF-3206` and recorded.",
+        "\nWhat a hook asks of the host changes nothing outside of its session and does no I/O, in every lane. It\n\
+         may make {}; a\n\
+         context provider also {}. Another call is refused with `HF-3206` and recorded, whatever is granted; a\n\
+         component gets the failure `denied`. [ADR 0028](../adr/0028-hooks-have-no-side-effects.md) says what\n\
+         this does not cover: the files that the confinement of a program lets it write.",
         all.join(", "),
         more.join(", ")
     )
     .unwrap();
     text.push_str(
-        "\nUnder `standard` and `full-auto` a Python class holds, without a grant, everything in the first table\n\
-         except `system-events`, `results`, `discovery` and `setup`; under `safe` also not `agents`, `system`,\n\
-         `conversations`, `user-messages` and `answers`. `holdfast ext check` and `holdfast ext show` list what\n\
-         an extension holds, what of it by default, and what it asks for and lacks.\n\
-         [ADR 0032](../adr/0032-default-interfaces.md) says why nobody is asked about the default ones.\n\n\
+        "\nWithout a grant, and beside what every extension holds, an extension holds by its lane:\n\n\
+         | lane | under `safe` | under every other profile |\n|---|---|---|\n",
+    );
+    for lane in LANES {
+        let held = |profile| {
+            let names = HeldInterfaces::new(lane.as_str(), profile, Vec::new()).by_default();
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" ")
+        };
+        let (safe, others) = (held(Profile::Safe), held(Profile::Standard));
+        let others = if safe == others { "the same" } else { others.as_str() };
+        let safe = if safe.is_empty() { "nothing" } else { safe.as_str() };
+        writeln!(text, "| `{lane}` | {safe} | {others} |", lane = lane.as_str()).unwrap();
+    }
+    text.push_str(
+        "\n`holdfast ext check` and `holdfast ext show` list what an extension holds, what of it by default, and\n\
+         what it asks for and lacks. [ADR 0032](../adr/0032-default-interfaces.md) says why nobody is asked about\n\
+         the default ones.\n\n\
          `http.request` takes `url`, and may take `method`, `headers` as a list of pairs, `body` and\n\
          `timeout_ms`; its answer has `status`, `headers` and `body`. `file.read`, `file.list`, `file.stat`,\n\
          `file.remove` and `file.make_folder` take `path`, and `file.write` also `content`. A path is relative\n\

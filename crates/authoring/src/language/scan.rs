@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use holdfast_contract::host_call::Capability;
 use holdfast_contract::problem::{Code, Location, Problem};
 
 use crate::files;
@@ -20,7 +21,17 @@ const RENAMED: &[(&str, &str)] = &[
     ("stop", "lifecycle-stop"),
     ("destroy", "lifecycle-destroy"),
     ("health-check", "lifecycle-health"),
+    ("execute-task", "scheduler"),
+    ("on-event", "subscriber"),
+    ("run-background", "service"),
+    ("send-to-user", "channel"),
+    ("send-message", "channel-message"),
+    ("send-file", "channel-file"),
+    ("send-question", "channel-question"),
 ];
+
+/// The interface beside `streaming-channel` that the same name of the SDK exports.
+const STREAMING: [&str; 2] = ["streaming-channel", "streaming-status"];
 
 /// What a source imports from the SDK.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +57,10 @@ pub(crate) fn world(
         }
     }
     for name in &project.manifest.grants.interfaces {
-        if wit::kind(name)? == Some(ComponentKind::Host) {
-            world.imports.insert(name.clone());
+        let granted = Capability::ALL.iter().find(|capability| capability.name() == name);
+        let interface = granted.map_or(name.as_str(), |capability| capability.wit_interface());
+        if wit::kind(interface)? == Some(ComponentKind::Host) {
+            world.imports.insert(interface.to_owned());
         }
     }
     world.check()?;
@@ -67,6 +80,10 @@ fn add(world: &mut World, name: &str) -> Result<(), Problem> {
     let renamed = RENAMED.iter().find(|(from, _)| *from == spelled);
     let interface = renamed.map_or(spelled.as_str(), |(_, to)| to);
     match wit::kind(interface)? {
+        Some(ComponentKind::Role | ComponentKind::Hook) if STREAMING.contains(&interface) => {
+            world.exports.extend(STREAMING.map(str::to_owned));
+            true
+        }
         Some(ComponentKind::Role | ComponentKind::Hook) => world.exports.insert(interface.to_owned()),
         Some(ComponentKind::Host) => world.imports.insert(interface.to_owned()),
         _ => false,

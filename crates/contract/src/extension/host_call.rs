@@ -245,27 +245,27 @@ host_calls! {
         "Starts a turn of an agent in the background.";
     AgentInvoke(TaskArguments) = "agent.invoke", Agents, Acts, ["agents.invoke", "agents.invoke-streamed"],
         "Runs an agent in a child session and returns its answer.";
-    ToolInvoke(InvokeToolArguments) = "tool.invoke", Agents, Acts, [],
+    ToolInvoke(InvokeToolArguments) = "tool.invoke", Agents, Acts, ["agents.invoke-tool"],
         "Runs a tool that the extension's agent has, as a model's call of it would run, and returns its result.";
-    ModelInvoke(InvokeModelArguments) = "model.invoke", Agents, Acts, [],
+    ModelInvoke(InvokeModelArguments) = "model.invoke", Agents, Acts, ["agents.invoke-model"],
         "Asks the model that an agent uses, within the budget of the turn, and returns its text.";
-    AgentList(AnyArguments) = "agent.list", Agents, Reads, [],
+    AgentList(AnyArguments) = "agent.list", Agents, Reads, ["agents.list"],
         "Lists the agents that can be asked.";
-    AgentDescribe(DescribeAgentArguments) = "agent.describe", Context, Reads, [],
+    AgentDescribe(DescribeAgentArguments) = "agent.describe", Context, Reads, ["prompts.describe-agent"],
         "Returns the models of an agent and, of the extension's own, its instructions, tools, limits and parameters.";
     ContextEnrich(EnrichArguments) = "context.enrich", Context, Reads, ["prompts.enrich"],
         "Returns the texts of all context providers followed by a prompt.";
-    ThreadList(ThreadListArguments) = "thread.list", Conversations, Reads, [],
+    ThreadList(ThreadListArguments) = "thread.list", Conversations, Reads, ["conversations.list-threads"],
         "Lists conversations with their titles and projects.";
-    ThreadUpdate(ThreadUpdateArguments) = "thread.update", Conversations, Acts, [],
+    ThreadUpdate(ThreadUpdateArguments) = "thread.update", Conversations, Acts, ["conversations.update-thread"],
         "Creates a conversation, or changes its title, its project or whether it is archived.";
-    ThreadHistory(NameArgument) = "thread.history", Conversations, Reads, [],
+    ThreadHistory(NameArgument) = "thread.history", Conversations, Reads, ["conversations.history"],
         "Returns what the user and the agent have said in a conversation.";
-    ProjectList(AnyArguments) = "project.list", Conversations, Reads, [],
+    ProjectList(AnyArguments) = "project.list", Conversations, Reads, ["conversations.list-projects"],
         "Lists the projects that conversations are in.";
-    ProjectUpdate(ProjectUpdateArguments) = "project.update", Conversations, Acts, [],
+    ProjectUpdate(ProjectUpdateArguments) = "project.update", Conversations, Acts, ["conversations.update-project"],
         "Creates or changes a project.";
-    ProjectRemove(NameArgument) = "project.remove", Conversations, Acts, [],
+    ProjectRemove(NameArgument) = "project.remove", Conversations, Acts, ["conversations.remove-project"],
         "Removes a project, but none of its conversations.";
     ScheduleNext(ScheduleNextArguments) = "schedule.next", Timers, Reads, ["timers.next-due"],
         "Computes when a schedule is next due.";
@@ -275,7 +275,7 @@ host_calls! {
         "Returns a reference that the host replaces with the secret where it sends it.";
     SecretGet(NameArgument) = "secret.get", Secrets, Reads, ["secrets.get"],
         "Returns the value of a secret.";
-    SecretKeep(SecretKeepArguments) = "secret.keep", Secrets, Acts, [],
+    SecretKeep(SecretKeepArguments) = "secret.keep", Secrets, Acts, ["secrets.keep"],
         "Stores a secret of the extension, or removes it if the value is empty; with the `setup` interface, a secret of any extension.";
     NetworkConnect(ConnectArguments) = "network.connect", Network, Acts, [],
         "Asks whether a host may be connected to, and under which addresses. The gateway of the process lanes makes it.";
@@ -301,19 +301,19 @@ host_calls! {
         "Asks the owner of the process to restart it.";
     SystemShutdown(Option<ShutdownArguments>) = "system.shutdown", Shutdown, Acts, [],
         "Stops the process. No extension may; the user does, with `holdfast down`.";
-    ResultRead(ReadResultArguments) = "result.read", Results, Reads, [],
+    ResultRead(ReadResultArguments) = "result.read", Results, Reads, ["results.read"],
         "Reads on in a tool result of this session that the calling extension has truncated.";
-    ToolsFind(FindToolsArguments) = "tools.find", Discovery, Reads, [],
+    ToolsFind(FindToolsArguments) = "tools.find", Discovery, Reads, ["discovery.find-tools"],
         "Searches the tools of this session by what they do.";
-    CapabilitiesList(AnyArguments) = "capabilities.list", Discovery, Reads, [],
+    CapabilitiesList(AnyArguments) = "capabilities.list", Discovery, Reads, ["discovery.list-capabilities"],
         "Lists the extensions and tools of this session.";
-    SetupOpen(AnyArguments) = "setup.open", Setup, Reads, [],
+    SetupOpen(AnyArguments) = "setup.open", Setup, Reads, ["maintenance.open"],
         "Lists the extensions that are not set up.";
-    SetupShow(NameArgument) = "setup.show", Setup, Reads, [],
+    SetupShow(NameArgument) = "setup.show", Setup, Reads, ["maintenance.show"],
         "Returns which parameters an extension needs.";
-    SetupApply(SetupApplyArguments) = "setup.apply", Setup, Acts, [],
+    SetupApply(SetupApplyArguments) = "setup.apply", Setup, Acts, ["maintenance.apply"],
         "Sets a parameter of an extension.";
-    ExtensionDoctor(DoctorArguments) = "extension.doctor", Setup, Reads, [],
+    ExtensionDoctor(DoctorArguments) = "extension.doctor", Setup, Reads, ["maintenance.doctor"],
         "Returns what is wrong with an extension, or with all.";
 }
 
@@ -568,10 +568,11 @@ impl Capability {
         }
     }
 
-    /// The interface of `wit/host.wit` that has its functions. It has the capability's name, unless a hook has that name.
+    /// The interface of `wit/host.wit` that has its functions. It has the capability's name, unless a hook or a role has that name.
     pub const fn wit_interface(self) -> &'static str {
         match self {
             Self::Context => "prompts",
+            Self::Setup => "maintenance",
             other => other.name(),
         }
     }

@@ -86,7 +86,7 @@ pub(crate) fn inspect_compiled(
     let points: Vec<_> = functions().filter_map(|function| function.point()).collect();
     found.hook_points = HookPoint::ALL.iter().filter(|point| points.contains(point)).copied().collect();
     for (name, import) in whole.imports(engine) {
-        imported(&found, name, &import.ty, id, grants)?;
+        imported(name, &import.ty, id, grants)?;
         found.waits |= waits(name);
         found.imports.push(name.to_owned());
     }
@@ -173,14 +173,9 @@ fn or_none(version: &str) -> &str {
     if version.is_empty() { "none" } else { version }
 }
 
-/// Checks one import against the rules and the grants.
-fn imported(
-    found: &Inspection,
-    import: &str,
-    item: &ComponentItem,
-    id: &ExtensionId,
-    grants: &Grants,
-) -> Result<(), Fault> {
+/// Checks one import against the rules and the grants. What a hook may call is not decided here: the host refuses a call while the hook
+/// runs, as in every lane.
+fn imported(import: &str, item: &ComponentItem, id: &ExtensionId, grants: &Grants) -> Result<(), Fault> {
     let refused = |message: String| Fault::new(Code::ComponentImport, message);
     let name = Name::parse(import);
     if !matches!(item, ComponentItem::ComponentInstance(_)) {
@@ -205,11 +200,6 @@ fn imported(
             format!("it imports `{interface}`, which this program does not have")
         }));
     };
-    if found.hook_points.iter().any(|point| !known.is_for_hooks(*point)) {
-        return Err(refused(format!(
-            "it imports `{interface}`, which reaches outside; hooks, context providers and guardrails may not. Put the hook in a separate extension"
-        )));
-    }
     let is_named = || grants.interfaces.iter().any(|granted| granted == known.grant_name());
     let (is_granted, lacks, flag) = match known.grant() {
         // Its own secrets and its own folder need no grant, so that each call is checked.

@@ -15,13 +15,16 @@ use wasmtime::{Result, StoreContextMut};
 
 use crate::faults::{Stop, stop};
 use crate::host::invocations::invocations;
-use crate::host::{outside, wasi};
+use crate::host::{outside, records, wasi};
 use crate::instance::guest::Guest;
 use crate::wit::abi::{ContentOut, Failure, Level, NewEvent, Recipient, TurnInfo};
 use crate::wit::interfaces::Name;
 
 /// The interface for files.
 const FILES: &str = Capability::Files.wit_interface();
+
+/// The interface for setting up extensions.
+const MAINTENANCE: &str = Capability::Setup.wit_interface();
 
 /// Random bytes per call.
 pub(crate) const RANDOM_LIMIT: u64 = 4096;
@@ -60,6 +63,10 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
             "agents" => agents(&mut at)?,
             "channels" => outside::channels(&mut at)?,
             "prompts" => outside::prompts(&mut at)?,
+            "conversations" => records::conversations(&mut at)?,
+            "results" => records::results(&mut at)?,
+            "discovery" => records::discovery(&mut at)?,
+            MAINTENANCE => records::maintenance(&mut at)?,
             "system" => outside::system(&mut at)?,
             "http" => outside::http(&mut at)?,
             FILES => outside::files(&mut at)?,
@@ -290,7 +297,12 @@ fn secrets(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             })
         })?;
     }
-    Ok(())
+    at.func_wrap_async("keep", |mut store: StoreContextMut<'_, Guest>, (name, value): (String, String)| {
+        Box::new(async move {
+            let arguments = json!({ "name": name, "value": value });
+            Ok((nothing(call_host(&mut store, HostCall::of(HostCallKind::SecretKeep, arguments)).await?),))
+        })
+    })
 }
 
 fn timers(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
@@ -378,7 +390,36 @@ fn agents(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             },
         )?;
     }
-    Ok(())
+    at.func_wrap_async("list", |mut store: StoreContextMut<'_, Guest>, (): ()| {
+        Box::new(async move { Ok((as_json(&mut store, HostCallKind::AgentList, json!({})).await?,)) })
+    })?;
+    type Called = (String, String);
+    at.func_wrap_async("invoke-tool", |mut store: StoreContextMut<'_, Guest>, (tool, arguments): Called| {
+        Box::new(async move {
+            let named = json!({ "tool": tool });
+            Ok((with_arguments(&mut store, HostCallKind::ToolInvoke, named, &arguments).await?,))
+        })
+    })?;
+    type Prompted = (String, String, Option<String>);
+    at.func_wrap_async(
+        "invoke-model",
+        |mut store: StoreContextMut<'_, Guest>, (prompt, instructions, agent): Prompted| {
+            Box::new(async move {
+                let arguments = json!({ "prompt": prompt, "instructions": instructions, "agent": agent });
+                Ok((words(call_host(&mut store, HostCall::of(HostCallKind::ModelInvoke, arguments)).await?),))
+            })
+        },
+    )
+}
+
+/// Makes a host call whose answer a guest takes as JSON.
+pub(super) async fn as_json(
+    store: &mut StoreContextMut<'_, Guest>,
+    kind: HostCallKind,
+    arguments: impl Into<Content>,
+) -> Result<Result<String, Failure>> {
+    let answer = call_host(store, HostCall::of(kind, arguments)).await?;
+    Ok(answer.map(|answer| answer.json().to_owned()).map_err(Failure::from))
 }
 
 /// Makes a host call whose `arguments` a guest has written as JSON.
@@ -405,7 +446,7 @@ pub(super) fn content(answer: Content) -> ContentOut {
     }
 }
 
-fn parse(text: &str) -> Result<Content, Failure> {
+pub(super) fn parse(text: &str) -> Result<Content, Failure> {
     let value: Result<Value, _> = serde_json::from_str(text);
     value
         .map(Content::new)

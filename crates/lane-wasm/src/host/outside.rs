@@ -11,7 +11,7 @@ use wasmtime::component::LinkerInstance;
 use wasmtime::{Result, StoreContextMut};
 
 use crate::faults::stop;
-use crate::host::link::{call_host, nothing, words};
+use crate::host::link::{as_json, call_host, nothing, words};
 use crate::instance::guest::Guest;
 use crate::wit::abi::{Entry, EntryKind, Failure, KnownChannels, Request, Response};
 
@@ -47,7 +47,16 @@ pub(super) fn prompts(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {
             let arguments = json!({ "prompt": prompt, "agent": agent });
             Ok((words(call_host(&mut store, HostCall::of(HostCallKind::ContextEnrich, arguments)).await?),))
         })
-    })
+    })?;
+    at.func_wrap_async(
+        "describe-agent",
+        |mut store: StoreContextMut<'_, Guest>, (agent,): (Option<String>,)| {
+            Box::new(async move {
+                let arguments = json!({ "agent": agent });
+                Ok((as_json(&mut store, HostCallKind::AgentDescribe, arguments).await?,))
+            })
+        },
+    )
 }
 
 pub(super) fn system(at: &mut LinkerInstance<'_, Guest>) -> Result<()> {

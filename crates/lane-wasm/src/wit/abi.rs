@@ -295,6 +295,16 @@ pub(crate) struct KnownChannels {
     pub default_id: Option<String>,
 }
 
+/// `conversations.thread-filter`.
+#[derive(ComponentType, Lift)]
+#[component(record)]
+pub(crate) struct ThreadFilter {
+    pub thread: Option<String>,
+    pub channel: Option<String>,
+    pub project: Option<String>,
+    pub archived: bool,
+}
+
 /// `agents.called-tool`.
 #[derive(ComponentType, Lower)]
 #[component(record)]

@@ -1,7 +1,6 @@
 //! The names of the interface: what a component may export, with its role, and what it may import, with the grant that it needs.
 
-use holdfast_contract::hook::HookPoint;
-use holdfast_contract::host_call::{Capability, GrantRule, HostCallKind};
+use holdfast_contract::host_call::{Capability, GrantRule};
 pub(crate) use holdfast_contract::role::RoleFunction as Function;
 
 use crate::wit::functions::Shape;
@@ -91,13 +90,6 @@ impl Import {
     fn capability(&self) -> Option<Capability> {
         Capability::ALL.iter().copied().find(|capability| capability.wit_interface() == self.name)
     }
-
-    /// Whether a hook at this point may make all its calls.
-    pub(crate) fn is_for_hooks(&self, point: HookPoint) -> bool {
-        let mut calls =
-            HostCallKind::ALL.iter().filter(|kind| kind.capability().wit_interface() == self.name);
-        calls.all(|kind| kind.is_for_hooks(point))
-    }
 }
 
 const fn import(name: &'static str, waits: bool) -> Import {
@@ -125,6 +117,10 @@ pub(crate) const IMPORTS: &[Import] = &[
     import("agents", true),
     import("channels", true),
     import("prompts", true),
+    import("conversations", true),
+    import("results", true),
+    import("discovery", true),
+    import("maintenance", true),
     import("system", true),
     import("http", true),
     import("files", true),

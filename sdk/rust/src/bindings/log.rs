@@ -12,7 +12,8 @@
 pub mod holdfast {
     pub mod extension {
         /// What an extension may import. `log`, `config`, `session`, `state`, `messages`, `clock`, `random` and `timers` are
-        /// everybody's; the others must be granted. Hooks, context providers and guardrails may import none that reaches outside.
+        /// everybody's; the others must be granted. While a hook, a context provider or a guardrail runs, a call that has side
+        /// effects or does I/O is denied, as in every lane; other functions of the same extension may make it.
         /// Lines for the host's log.
         #[allow(dead_code, async_fn_in_trait, unused_imports, clippy::all)]
         pub mod log {

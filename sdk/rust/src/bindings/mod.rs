@@ -123,6 +123,14 @@ pub mod channels;
 #[rustfmt::skip]
 pub mod prompts;
 #[rustfmt::skip]
+pub mod conversations;
+#[rustfmt::skip]
+pub mod results;
+#[rustfmt::skip]
+pub mod discovery;
+#[rustfmt::skip]
+pub mod maintenance;
+#[rustfmt::skip]
 pub mod system;
 #[rustfmt::skip]
 pub mod http;

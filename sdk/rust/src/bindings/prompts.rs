@@ -21,6 +21,7 @@ pub mod holdfast {
             #[doc(hidden)]
             static __FORCE_SECTION_REF: fn() = super::super::super::__link_custom_section_describing_imports;
             use super::super::super::_rt;
+            pub type Json = super::super::super::__with_name0::Json;
             pub type Failure = super::super::super::__with_name0::Failure;
             #[allow(unused_unsafe, clippy::all)]
             /// The texts of all context providers, followed by the prompt.
@@ -198,6 +199,161 @@ pub mod holdfast {
                     result23
                 }
             }
+            #[allow(unused_unsafe, clippy::all)]
+            /// An agent, as an object: its `id` and `models`; of the extension's own agent, which is meant if none is named, also its
+            /// `instructions`, `tools`, `limits` and `parameters`.
+            #[allow(async_fn_in_trait)]
+            pub fn describe_agent(agent: Option<&str>) -> Result<Json, Failure> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 4 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 4
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let (result1_0, result1_1, result1_2) = match agent {
+                        Some(e) => {
+                            let vec0 = e;
+                            let ptr0 = vec0.as_ptr().cast::<u8>();
+                            let len0 = vec0.len();
+                            (1i32, ptr0.cast_mut(), len0)
+                        }
+                        None => (0i32, ::core::ptr::null_mut(), 0usize),
+                    };
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(
+                        wasm_import_module = "holdfast:extension/prompts@0.1.0-draft"
+                    )]
+                    unsafe extern "C" {
+                        #[link_name = "describe-agent"]
+                        fn wit_import3(_: i32, _: *mut u8, _: usize, _: *mut u8);
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: i32,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import3(result1_0, result1_1, result1_2, ptr2);
+                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+                    let result22 = match l4 {
+                        0 => {
+                            let e = {
+                                let l5 = *ptr2
+                                    .add(::core::mem::size_of::<*const u8>())
+                                    .cast::<*mut u8>();
+                                let l6 = *ptr2
+                                    .add(2 * ::core::mem::size_of::<*const u8>())
+                                    .cast::<usize>();
+                                let len7 = l6;
+                                let bytes7 = _rt::Vec::from_raw_parts(
+                                    l5.cast(),
+                                    len7,
+                                    len7,
+                                );
+                                _rt::string_lift(bytes7)
+                            };
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l8 = i32::from(
+                                    *ptr2.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                use super::super::super::__with_name0::Failure as V21;
+                                let v21 = match l8 {
+                                    0 => {
+                                        let e21 = {
+                                            let l9 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l10 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len11 = l10;
+                                            let bytes11 = _rt::Vec::from_raw_parts(
+                                                l9.cast(),
+                                                len11,
+                                                len11,
+                                            );
+                                            _rt::string_lift(bytes11)
+                                        };
+                                        V21::InvalidArguments(e21)
+                                    }
+                                    1 => {
+                                        let e21 = {
+                                            let l12 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l13 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len14 = l13;
+                                            let bytes14 = _rt::Vec::from_raw_parts(
+                                                l12.cast(),
+                                                len14,
+                                                len14,
+                                            );
+                                            _rt::string_lift(bytes14)
+                                        };
+                                        V21::Denied(e21)
+                                    }
+                                    2 => {
+                                        let e21 = {
+                                            let l15 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l16 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len17 = l16;
+                                            let bytes17 = _rt::Vec::from_raw_parts(
+                                                l15.cast(),
+                                                len17,
+                                                len17,
+                                            );
+                                            _rt::string_lift(bytes17)
+                                        };
+                                        V21::NotFound(e21)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        let e21 = {
+                                            let l18 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l19 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len20 = l19;
+                                            let bytes20 = _rt::Vec::from_raw_parts(
+                                                l18.cast(),
+                                                len20,
+                                                len20,
+                                            );
+                                            _rt::string_lift(bytes20)
+                                        };
+                                        V21::Failed(e21)
+                                    }
+                                };
+                                v21
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result22
+                }
+            }
         }
     }
 }
@@ -229,21 +385,22 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 657] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xef\x03\x01A\x02\x01\
-A\x05\x01B\x0c\x01s\x04\0\x04json\x03\0\0\x01q\x02\x04text\x01s\0\x04json\x01\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 718] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xac\x04\x01A\x02\x01\
+A\x06\x01B\x0c\x01s\x04\0\x04json\x03\0\0\x01q\x02\x04text\x01s\0\x04json\x01\x01\
 \0\x04\0\x07content\x03\0\x02\x01q\x04\x11invalid-arguments\x01s\0\x06denied\x01\
 s\0\x09not-found\x01s\0\x06failed\x01s\0\x04\0\x07failure\x03\0\x04\x01m\x06\x07\
 unknown\x04pure\x04read\x05write\x04exec\x07network\x04\0\x07effects\x03\0\x06\x01\
 r\x03\x02idw\x04tools\x09arguments\x01\x04\0\x09tool-call\x03\0\x08\x01r\x03\x04\
 names\x0amedia-types\x07content\x03\x04\0\x08artifact\x03\0\x0a\x03\0$holdfast:e\
-xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x07failure\x01B\x06\x02\x03\x02\x01\
-\x01\x04\0\x07failure\x03\0\0\x01ks\x01j\x01s\x01\x01\x01@\x02\x06prompts\x05age\
-nt\x02\0\x03\x04\0\x06enrich\x01\x04\x03\0&holdfast:extension/prompts@0.1.0-draf\
-t\x05\x02\x04\0Jholdfast:extension/sdk-prompts-with-all-of-its-exports-removed@0\
-.1.0-draft\x04\0\x0b1\x01\0+sdk-prompts-with-all-of-its-exports-removed\x03\0\0\0\
-G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.254.2\x10wit-bindge\
-n-rust\x060.60.0";
+xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x04json\x02\x03\0\0\x07failure\x01B\
+\x0b\x02\x03\x02\x01\x01\x04\0\x04json\x03\0\0\x02\x03\x02\x01\x02\x04\0\x07fail\
+ure\x03\0\x02\x01ks\x01j\x01s\x01\x03\x01@\x02\x06prompts\x05agent\x04\0\x05\x04\
+\0\x06enrich\x01\x06\x01j\x01\x01\x01\x03\x01@\x01\x05agent\x04\0\x07\x04\0\x0ed\
+escribe-agent\x01\x08\x03\0&holdfast:extension/prompts@0.1.0-draft\x05\x03\x04\0\
+Jholdfast:extension/sdk-prompts-with-all-of-its-exports-removed@0.1.0-draft\x04\0\
+\x0b1\x01\0+sdk-prompts-with-all-of-its-exports-removed\x03\0\0\0G\x09producers\x01\
+\x0cprocessed-by\x02\x0dwit-component\x070.254.2\x10wit-bindgen-rust\x060.60.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {

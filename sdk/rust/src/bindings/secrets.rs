@@ -308,6 +308,150 @@ pub mod holdfast {
                     result21
                 }
             }
+            #[allow(unused_unsafe, clippy::all)]
+            /// Stores a secret of the extension; an empty value removes it. With the grant `setup`, a secret of any extension.
+            #[allow(async_fn_in_trait)]
+            pub fn keep(name: &str, value: &str) -> Result<(), Failure> {
+                unsafe {
+                    #[cfg_attr(target_pointer_width = "64", repr(align(8)))]
+                    #[cfg_attr(target_pointer_width = "32", repr(align(4)))]
+                    struct RetArea(
+                        [::core::mem::MaybeUninit<
+                            u8,
+                        >; 4 * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let mut ret_area = RetArea(
+                        [::core::mem::MaybeUninit::uninit(); 4
+                            * ::core::mem::size_of::<*const u8>()],
+                    );
+                    let vec0 = name;
+                    let ptr0 = vec0.as_ptr().cast::<u8>();
+                    let len0 = vec0.len();
+                    let vec1 = value;
+                    let ptr1 = vec1.as_ptr().cast::<u8>();
+                    let len1 = vec1.len();
+                    let ptr2 = ret_area.0.as_mut_ptr().cast::<u8>();
+                    #[cfg(target_arch = "wasm32")]
+                    #[link(
+                        wasm_import_module = "holdfast:extension/secrets@0.1.0-draft"
+                    )]
+                    unsafe extern "C" {
+                        #[link_name = "keep"]
+                        fn wit_import3(
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                            _: usize,
+                            _: *mut u8,
+                        );
+                    }
+                    #[cfg(not(target_arch = "wasm32"))]
+                    unsafe extern "C" fn wit_import3(
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                        _: usize,
+                        _: *mut u8,
+                    ) {
+                        unreachable!()
+                    }
+                    wit_import3(ptr0.cast_mut(), len0, ptr1.cast_mut(), len1, ptr2);
+                    let l4 = i32::from(*ptr2.add(0).cast::<u8>());
+                    let result19 = match l4 {
+                        0 => {
+                            let e = ();
+                            Ok(e)
+                        }
+                        1 => {
+                            let e = {
+                                let l5 = i32::from(
+                                    *ptr2.add(::core::mem::size_of::<*const u8>()).cast::<u8>(),
+                                );
+                                use super::super::super::__with_name0::Failure as V18;
+                                let v18 = match l5 {
+                                    0 => {
+                                        let e18 = {
+                                            let l6 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l7 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len8 = l7;
+                                            let bytes8 = _rt::Vec::from_raw_parts(
+                                                l6.cast(),
+                                                len8,
+                                                len8,
+                                            );
+                                            _rt::string_lift(bytes8)
+                                        };
+                                        V18::InvalidArguments(e18)
+                                    }
+                                    1 => {
+                                        let e18 = {
+                                            let l9 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l10 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len11 = l10;
+                                            let bytes11 = _rt::Vec::from_raw_parts(
+                                                l9.cast(),
+                                                len11,
+                                                len11,
+                                            );
+                                            _rt::string_lift(bytes11)
+                                        };
+                                        V18::Denied(e18)
+                                    }
+                                    2 => {
+                                        let e18 = {
+                                            let l12 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l13 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len14 = l13;
+                                            let bytes14 = _rt::Vec::from_raw_parts(
+                                                l12.cast(),
+                                                len14,
+                                                len14,
+                                            );
+                                            _rt::string_lift(bytes14)
+                                        };
+                                        V18::NotFound(e18)
+                                    }
+                                    n => {
+                                        debug_assert_eq!(n, 3, "invalid enum discriminant");
+                                        let e18 = {
+                                            let l15 = *ptr2
+                                                .add(2 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<*mut u8>();
+                                            let l16 = *ptr2
+                                                .add(3 * ::core::mem::size_of::<*const u8>())
+                                                .cast::<usize>();
+                                            let len17 = l16;
+                                            let bytes17 = _rt::Vec::from_raw_parts(
+                                                l15.cast(),
+                                                len17,
+                                                len17,
+                                            );
+                                            _rt::string_lift(bytes17)
+                                        };
+                                        V18::Failed(e18)
+                                    }
+                                };
+                                v18
+                            };
+                            Err(e)
+                        }
+                        _ => _rt::invalid_enum_discriminant(),
+                    };
+                    result19
+                }
+            }
         }
     }
 }
@@ -339,21 +483,22 @@ mod _rt {
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 656] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xee\x03\x01A\x02\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 688] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\x8e\x04\x01A\x02\x01\
 A\x05\x01B\x0c\x01s\x04\0\x04json\x03\0\0\x01q\x02\x04text\x01s\0\x04json\x01\x01\
 \0\x04\0\x07content\x03\0\x02\x01q\x04\x11invalid-arguments\x01s\0\x06denied\x01\
 s\0\x09not-found\x01s\0\x06failed\x01s\0\x04\0\x07failure\x03\0\x04\x01m\x06\x07\
 unknown\x04pure\x04read\x05write\x04exec\x07network\x04\0\x07effects\x03\0\x06\x01\
 r\x03\x02idw\x04tools\x09arguments\x01\x04\0\x09tool-call\x03\0\x08\x01r\x03\x04\
 names\x0amedia-types\x07content\x03\x04\0\x08artifact\x03\0\x0a\x03\0$holdfast:e\
-xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x07failure\x01B\x06\x02\x03\x02\x01\
+xtension/types@0.1.0-draft\x05\0\x02\x03\0\0\x07failure\x01B\x09\x02\x03\x02\x01\
 \x01\x04\0\x07failure\x03\0\0\x01j\x01s\x01\x01\x01@\x01\x04names\0\x02\x04\0\x09\
-reference\x01\x03\x04\0\x03get\x01\x03\x03\0&holdfast:extension/secrets@0.1.0-dr\
-aft\x05\x02\x04\0Jholdfast:extension/sdk-secrets-with-all-of-its-exports-removed\
-@0.1.0-draft\x04\0\x0b1\x01\0+sdk-secrets-with-all-of-its-exports-removed\x03\0\0\
-\0G\x09producers\x01\x0cprocessed-by\x02\x0dwit-component\x070.254.2\x10wit-bind\
-gen-rust\x060.60.0";
+reference\x01\x03\x04\0\x03get\x01\x03\x01j\0\x01\x01\x01@\x02\x04names\x05value\
+s\0\x04\x04\0\x04keep\x01\x05\x03\0&holdfast:extension/secrets@0.1.0-draft\x05\x02\
+\x04\0Jholdfast:extension/sdk-secrets-with-all-of-its-exports-removed@0.1.0-draf\
+t\x04\0\x0b1\x01\0+sdk-secrets-with-all-of-its-exports-removed\x03\0\0\0G\x09pro\
+ducers\x01\x0cprocessed-by\x02\x0dwit-component\x070.254.2\x10wit-bindgen-rust\x06\
+0.60.0";
 #[inline(never)]
 #[doc(hidden)]
 pub fn __link_custom_section_describing_imports() {
