@@ -18,7 +18,7 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::sandbox::SandboxOptions;
 use holdfast_contract::system_frames::{FoundExtension, LifecycleCommand};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
-use holdfast_contract::wire::{Call, Host, Lane, Later, Reply};
+use holdfast_contract::wire::{Call, Host, Later, Reply};
 use holdfast_lane_native::{Hook, NativeExtension, Tool};
 use holdfast_model::script::ScriptStep;
 use holdfast_testkit::pieces::{agent, spec, tool};
@@ -125,7 +125,7 @@ type Made = (String, Value, Option<String>);
 /// A session in which a model calls these tools, one after the other, with the caller in this language.
 async fn session(language: &str, tools: &[&str]) -> Lab {
     let vault = Arc::new(MapVault::default());
-    let quiet = |name: &str| tool(name, EffectClass::Pure, |_| json!("hm"));
+    let quiet = |name: &'static str| tool(name, EffectClass::Pure, |_| json!("hm"));
     let steps = tools.iter().map(|tool| ScriptStep::calls([(*tool, json!({}))]));
     let office = NativeExtension::new("office", "1.0.0").agent(agent("poet", "verse"));
     let office = office.tool(quiet("hum")).tool(quiet("probe")).tool(quiet("reach"));

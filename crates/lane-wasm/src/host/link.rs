@@ -23,6 +23,9 @@ use crate::wit::interfaces::Name;
 /// The interface for files.
 const FILES: &str = Capability::Files.wit_interface();
 
+/// The interface for truncated results.
+const RESULTS: &str = Capability::Results.wit_interface();
+
 /// The interface for setting up extensions.
 const MAINTENANCE: &str = Capability::Setup.wit_interface();
 
@@ -64,7 +67,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>, component: &Component) -> Result<
             "channels" => outside::channels(&mut at)?,
             "prompts" => outside::prompts(&mut at)?,
             "conversations" => records::conversations(&mut at)?,
-            "results" => records::results(&mut at)?,
+            RESULTS => records::results(&mut at)?,
             "discovery" => records::discovery(&mut at)?,
             MAINTENANCE => records::maintenance(&mut at)?,
             "system" => outside::system(&mut at)?,

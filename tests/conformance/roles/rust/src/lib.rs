@@ -10,13 +10,13 @@ fn given(what: Value) -> Result<(), Failure> {
 }
 
 #[execute_task]
-fn task(task: String) -> Option<Content> {
+fn tidies(task: String) -> Option<Content> {
     (task != "nothing").then(|| json!({ "text": task }).into())
 }
 
 #[on_event]
-fn event(event: Event) -> Result<(), Failure> {
-    let payload: Value = serde_json::from_str(&event.payload).unwrap_or_default();
+fn takes(event: Event) -> Result<(), Failure> {
+    let payload: Value = event.payload.parse().unwrap_or_default();
     given(json!([event.id, event.topic, payload, event.key, event.correlation, event.attempt, event.repeat]))
 }
 
@@ -36,7 +36,7 @@ fn message(text: String, delivery: Delivery) -> Result<(), Failure> {
 }
 
 #[send_file]
-fn file(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure> {
+fn sends_file(user: Option<String>, file: File, delivery: Delivery) -> Result<(), Failure> {
     given(json!([user, file.name, file.media_type, file.content, delivery.id]))
 }
 
