@@ -310,7 +310,7 @@ fn shared_memory_is_limited() {
         life.end(&Switch::default()).unwrap();
         let mut out = String::new();
         std::fs::File::from(output).read_to_string(&mut out).unwrap();
-        // What is mapped to be read is no shared memory.
+        // What is mapped to be read is not shared memory.
         assert_eq!(out, "small made\nlarge refused\nfile refused\ndevice refused\ncopy made\nwhole made\n");
     }
 }

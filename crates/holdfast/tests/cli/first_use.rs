@@ -120,7 +120,7 @@ fn an_erased_session_says_so_and_is_listed_no_more() {
     terminal.until("nothing was erased");
     terminal.ends_with(1);
     assert_eq!(listed(&["session", "list", "--json"]), 1);
-    // Nobody can be asked here, and what is piped in is no answer.
+    // Nobody can be asked here, and what is piped in does not count as an answer.
     let refused = scene.run_with(&["session", "delete", "talk"], b"y\n").fails(2, "HF-9001");
     assert!(refused.err.contains("Say so with `--yes`"), "{refused:#?}");
     assert_eq!(listed(&["session", "list", "--json"]), 1);

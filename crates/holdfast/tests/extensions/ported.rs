@@ -424,7 +424,7 @@ fn many_extensions_start_together_and_one_that_hangs_delays_nobody() {
     // One that takes long keeps no other from being started.
     let slow = spans.iter().filter(|(began, ended)| ended - began > 5_000_000_000).count();
     assert!(at_once(&spans) <= cores + slow, "more start at once than there are cores: {spans:?}");
-    // The one that did not answer in time is no fault of its code, and is started again.
+    // The one that did not answer in time is not a fault of its code, and is started again.
     until("it is tried again", || active(&["a_hangs".to_owned()]));
     let system = scene.frames("system");
     let states = bodies(&system, "extension.state");

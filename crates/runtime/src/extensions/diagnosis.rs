@@ -86,7 +86,7 @@ impl Later {
     }
 }
 
-/// The last so many troubles of each extension, or of one, the latest first. The same trouble is listed once, and one that was
+/// The last so many faults of each extension, or of one, the latest first. The same fault is listed once, and one that was
 /// settled is not.
 pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Result<Vec<FaultReport>, Problem> {
     let stream = StreamId::system();
@@ -168,7 +168,7 @@ pub fn registered(store: &Store) -> Result<BTreeMap<ExtensionId, Vec<ToolName>>,
 const MAX_FAULTS_SHOWN: usize = 5;
 
 impl Inner {
-    /// The last troubles of each extension, or of one, including those of a moment ago.
+    /// The last faults of each extension, or of one, including those of a moment ago.
     pub(crate) fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
         self.store.flush()?;
         let seq = self.store.head(&StreamId::system())?.map_or(Seq(0), |head| head.seq);
@@ -183,7 +183,7 @@ impl Inner {
 }
 
 impl Runtime {
-    /// The last troubles of each extension, or of one, the latest first.
+    /// The last faults of each extension, or of one, the latest first.
     pub fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
         self.inner().troubles(only)
     }

@@ -93,9 +93,10 @@ impl TerminalNotice {
 
     /// The order in which it waits: that of the place it is for.
     pub(super) fn order(&self) -> Option<String> {
-        match self.chats_only {
-            true => Some("chats".to_owned()),
-            false => order_of(self.channel_id.as_ref(), self.user_id.as_deref()),
+        if self.chats_only {
+            Some("chats".to_owned())
+        } else {
+            order_of(self.channel_id.as_ref(), self.user_id.as_deref())
         }
     }
 

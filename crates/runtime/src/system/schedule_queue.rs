@@ -154,7 +154,7 @@ impl Scheduled {
         let is_ahead = self.is_ahead(handled, now);
         if is_ahead {
             self.backlog.clear();
-            let why = "the clock was put back, and it counts from here".to_owned();
+            let why = "the clock was put back; the next run is computed from now".to_owned();
             facts.push(ScheduleDue { corrected: true, ..passed(now, why) });
         }
         let handled = if is_ahead { now } else { handled };

@@ -64,7 +64,7 @@ const CLASSES: &[(&str, &str, &str)] = &[
     ("titler", "", TITLER),
 ];
 
-/// A home with all of them, and with a file, a folder and two extensions that are no use.
+/// A home with all of them, and with a file, a folder and two extensions that are useless.
 fn home() -> Scene {
     let scene = scene();
     let model = scene.script("answers", &json!(vec![json!({ "says": "an answer" }); 40]));
