@@ -42,6 +42,7 @@ const READS_ALLOWED: &[&str] = &[
     "crates/cli/src/commands/offline/bench.rs",
     "crates/lane-native/src/mounts.rs",
     "crates/sandbox/src/linux/group.rs",
+    "crates/sandbox/src/linux/shared_memory.rs",
 ];
 
 const VENDORS: &[&str] = &[
