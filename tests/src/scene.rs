@@ -69,9 +69,9 @@ impl Scene {
 }
 
 /// Waits for the generation that serves to be this one.
-pub async fn serves(house: &Application, id: &str, generation: u64) {
+pub async fn serves(application: &Application, id: &str, generation: u64) {
     let what = format!("generation {generation} of `{id}`");
-    until(house, &what, |all| {
+    until(application, &what, |all| {
         let it = all.iter().find(|it| it.id.as_str() == id);
         it.and_then(|it| it.active.as_ref()).is_some_and(|active| active.generation.0 == generation)
     })
@@ -79,10 +79,10 @@ pub async fn serves(house: &Application, id: &str, generation: u64) {
 }
 
 /// Waits until this holds of the extensions.
-pub async fn until(house: &Application, what: &str, holds: impl Fn(&[ExtensionView]) -> bool) {
+pub async fn until(application: &Application, what: &str, holds: impl Fn(&[ExtensionView]) -> bool) {
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        let all = house.runtime.extensions().await.unwrap();
+        let all = application.runtime.extensions().await.unwrap();
         if holds(&all) {
             return;
         }
@@ -92,9 +92,9 @@ pub async fn until(house: &Application, what: &str, holds: impl Fn(&[ExtensionVi
 }
 
 /// Calls a tool in a session of its own.
-pub async fn call(house: &Application, session: &str, tool: &str) -> TurnReport {
-    let new = house.session(session.into(), "test", Some("direct".into())).unwrap();
-    let handle = house.runtime.open(new).unwrap();
+pub async fn call(application: &Application, session: &str, tool: &str) -> TurnReport {
+    let new = application.session(session.into(), "test", Some("direct".into())).unwrap();
+    let handle = application.runtime.open(new).unwrap();
     handle.say("test", format!("/{tool} {{}}").as_str()).await.unwrap()
 }
 
@@ -104,8 +104,8 @@ pub fn said(report: &TurnReport) -> String {
 }
 
 /// A strict replay, on the code that was recorded.
-pub fn again(scene: &Scene, house: &Application, session: &str) -> ReplayVerdict {
-    house.runtime.store().flush().unwrap();
-    let lanes = recorded_lanes(&scene.plan(), house.runtime.store()).unwrap();
-    replay(house.runtime.store(), &session.into(), Mode::Strict, &lanes).unwrap()
+pub fn again(scene: &Scene, application: &Application, session: &str) -> ReplayVerdict {
+    application.runtime.store().flush().unwrap();
+    let lanes = recorded_lanes(&scene.plan(), application.runtime.store()).unwrap();
+    replay(application.runtime.store(), &session.into(), Mode::Strict, &lanes).unwrap()
 }

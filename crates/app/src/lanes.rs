@@ -150,10 +150,10 @@ pub(crate) fn reported(preparations: Arc<Preparations>, sink: ProgressSink) -> P
 }
 
 /// Progress of all extensions except the embedded ones, which the user has not installed.
-pub(crate) fn quiet(plan: &ApplicationConfig, carried: &[EmbeddedComponent]) -> ProgressSink {
-    let (tell, carried) = (plan.progress, carried.to_vec());
+pub(crate) fn quiet(plan: &ApplicationConfig, embedded: &[EmbeddedComponent]) -> ProgressSink {
+    let (tell, embedded) = (plan.progress, embedded.to_vec());
     Arc::new(move |id: &ExtensionId, progress| {
-        if !carried.iter().any(|component| component.id == id.as_str()) {
+        if !embedded.iter().any(|component| component.id == id.as_str()) {
             tell(id, progress);
         }
     })

@@ -48,7 +48,7 @@ pub fn keyring(home: &Home, settings: &Settings) -> Result<String, Problem> {
                 SecretStoreState::Ready { secrets } => {
                     Ok(format!("{secrets} secrets in {}", description.place))
                 }
-                SecretStoreState::Trouble(problem) => Err(problem),
+                SecretStoreState::Unavailable(problem) => Err(problem),
             }
         }
         _ if Keyring::SUPPORTED => {

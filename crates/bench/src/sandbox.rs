@@ -37,7 +37,7 @@ use crate::timing::{Moment, Timing};
 /// Calls of each kind.
 const CALLS: usize = 10_240;
 /// Calls that a model asks for at once.
-const AT_ONCE: usize = 32;
+const CONCURRENT_CALLS: usize = 32;
 /// How often each kind has its turn.
 const PASSES: usize = 16;
 /// Turns before the first one that counts.
@@ -182,10 +182,10 @@ impl Line {
     /// turns bring code and data in.
     async fn run(self) -> Result<Vec<Duration>, Problem> {
         let mut times = Vec::new();
-        for turn in 0..WARM + CALLS / AT_ONCE / PASSES {
+        for turn in 0..WARM + CALLS / CONCURRENT_CALLS / PASSES {
             self.session.say("bench", "go").await?;
             if turn >= WARM {
-                times.push(self.ran.get().duration_since(self.answered.get()) / AT_ONCE as u32);
+                times.push(self.ran.get().duration_since(self.answered.get()) / CONCURRENT_CALLS as u32);
             }
         }
         self.runtime.stop("measured").await?;
@@ -243,7 +243,7 @@ impl Model for Caller {
             tool: "noop".into(),
             arguments: arguments(number),
         };
-        let calls: Vec<_> = if fresh { (0..AT_ONCE).map(asked).collect() } else { Vec::new() };
+        let calls: Vec<_> = if fresh { (0..CONCURRENT_CALLS).map(asked).collect() } else { Vec::new() };
         let text = if fresh { "" } else { "done" }.into();
         if fresh {
             self.0.set();

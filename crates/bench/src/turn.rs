@@ -100,7 +100,7 @@ pub async fn turns(folder: &Path) -> Result<Vec<Turns>, Problem> {
         }
     }
     runtime.stop("measured").await?;
-    Ok(all.map(|(kind, passes)| figures(kind, passes)).into())
+    Ok(all.map(|(kind, passes)| measured(kind, passes)).into())
 }
 
 /// The turns of one session: how long each took and how many syncs it had, and what a sync took beside each.
@@ -144,7 +144,7 @@ fn synced(runtime: &Runtime) -> u64 {
     stats.commits.saturating_sub(stats.snapshots)
 }
 
-fn figures(kind: TurnKind, passes: Vec<Timed>) -> Turns {
+fn measured(kind: TurnKind, passes: Vec<Timed>) -> Turns {
     // The log also syncs frames without a waiter after a delay; the median is what every turn waits for.
     let mut counts: Vec<u64> =
         passes.iter().flat_map(|timed| &timed.turns).map(|(_, syncs)| *syncs).collect();

@@ -49,9 +49,9 @@ pub(crate) struct Queues {
     /// Whether other events wait behind one of these.
     pub(crate) pressing: bool,
     /// Why nothing can be written, until the state has been reloaded.
-    pub(crate) trouble: Option<Problem>,
+    pub(crate) write_failure: Option<Problem>,
     /// How often in a row that happened, and when to reload.
-    pub(crate) troubles: u32,
+    pub(crate) write_failures: u32,
     pub(crate) retry_at: Millis,
     pub(crate) standing: BusState,
     /// Events that are kept in memory for one subscriber.
@@ -230,7 +230,7 @@ impl Queues {
         if self.standing != BusState::Open {
             return Err(closed());
         }
-        self.trouble.clone().map_or(Ok(()), Err)
+        self.write_failure.clone().map_or(Ok(()), Err)
     }
 
     /// The indexes of the subscribers that want an event.
@@ -444,7 +444,7 @@ impl Queues {
             }
             Err(problem) => {
                 // The log is closed: these decisions will never be written.
-                self.trouble = Some(problem.clone());
+                self.write_failure = Some(problem.clone());
                 self.take_back(starts, outcomes, &names);
                 Err(problem)
             }

@@ -16,7 +16,7 @@ pub struct BusSnapshot {
     /// By subscriber, in the order of their first subscription.
     pub subscribers: Vec<SubscriberStatus>,
     /// Why nothing can be published or recorded at present, if that is so.
-    pub trouble: Option<Problem>,
+    pub write_failure: Option<Problem>,
 }
 
 /// The status of a subscriber.
@@ -48,7 +48,7 @@ impl Bus {
     pub fn status(&self) -> BusSnapshot {
         let state = self.inner().state();
         let subscribers = state.subscribers.iter().map(SubscriberStatus::of).collect();
-        BusSnapshot { subscribers, trouble: state.trouble.clone() }
+        BusSnapshot { subscribers, write_failure: state.write_failure.clone() }
     }
 }
 

@@ -48,7 +48,7 @@ async fn a_full_disk_refuses_events_and_the_bus_goes_on_when_there_is_space_agai
     ledger.until(2).await;
     settled(&bus).await;
     assert_eq!(ledger.texts("one"), ["before", "after"]);
-    assert_eq!((lab.rows(), bus.status().trouble), (0, None));
+    assert_eq!((lab.rows(), bus.status().write_failure), (0, None));
     assert_eq!(lab.store.verify(None).unwrap(), []);
 }
 
@@ -65,11 +65,11 @@ async fn what_a_handler_did_while_the_disk_failed_is_recorded_later_and_not_done
     ledger.until(2).await;
     disk.fail_after(0, DiskFault::Sync);
     ledger.let_go();
-    eventually(|| bus.status().trouble.is_some()).await;
+    eventually(|| bus.status().write_failure.is_some()).await;
     disk.heal();
     eventually(|| {
         lab.clock.advance(1_000);
-        bus.status().trouble.is_none()
+        bus.status().write_failure.is_none()
     })
     .await;
     ledger.until(3).await;

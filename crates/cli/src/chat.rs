@@ -93,14 +93,14 @@ pub(crate) async fn chat(
 ) -> Result<bool, Problem> {
     let terminal = Terminal::take().map(Arc::new);
     let _leave = Leave(terminal.clone());
-    let ink = if options.color && terminal.is_some() { TextStyle::Color } else { TextStyle::Plain };
+    let text_style = if options.color && terminal.is_some() { TextStyle::Color } else { TextStyle::Plain };
     let words = Words::default();
-    let mut input = Input::start(terminal.clone(), options.history, ink, words.clone())?;
+    let mut input = Input::start(terminal.clone(), options.history, text_style, words.clone())?;
     let (finish, finished) = mpsc::unbounded_channel();
     let mut chat = Chat {
         client: link.client.clone(),
         welcome: link.welcome.clone(),
-        screen: Screen::new(ink, terminal.is_some(), input.printer.take()),
+        screen: Screen::new(text_style, terminal.is_some(), input.printer.take()),
         input,
         words,
         attended: terminal.is_some(),
@@ -508,7 +508,7 @@ impl Chat {
         // What was recorded before this chat opened the session is taken note of, and not shown.
         let earlier = seq < self.shown_from;
         let columns = self.screen.width();
-        let over = self.calls.frame(frame.envelope.at, &body, self.screen.ink, columns);
+        let over = self.calls.frame(frame.envelope.at, &body, self.screen.text_style, columns);
         if let Some(over) = over.filter(|_| !earlier) {
             self.over(over);
         }
@@ -564,9 +564,9 @@ impl Chat {
         }
         let said = answer.ok().and_then(|answer| serde_json::from_value::<ToolRendered>(answer).ok());
         let ToolRendered { call, result } = said.unwrap_or_default();
-        let (ink, columns) = (self.screen.ink, self.screen.width());
+        let (text_style, columns) = (self.screen.text_style, self.screen.width());
         for text in call.iter().chain(&result) {
-            self.screen.block(&markdown(text, ink, columns));
+            self.screen.block(&markdown(text, text_style, columns));
         }
         if result.is_none() {
             self.screen.block(block);
@@ -587,7 +587,7 @@ impl Chat {
     async fn show_end(&mut self, seq: Seq, ended: &TurnEnded) {
         if ended.outcome != TurnOutcome::Answered {
             let line = wrapped(&format!("the turn ended {}", how(&ended.outcome)), self.screen.width());
-            self.screen.line(self.screen.ink.notable(&line));
+            self.screen.line(self.screen.text_style.notable(&line));
         }
         match &ended.outcome {
             TurnOutcome::Answered => {
@@ -617,19 +617,19 @@ impl Chat {
             return;
         }
         for file in &self.made.files {
-            self.screen.line(format!("{}; /save keeps it", attach::made(file)));
+            self.screen.line(format!("{}; /save keeps it", attach::made_by_tool(file)));
         }
     }
 
     fn note(&mut self, text: &str) {
         let line = wrapped(text, self.screen.width());
-        self.screen.line(self.screen.ink.dim(&line));
+        self.screen.line(self.screen.text_style.dim(&line));
     }
 
     fn problem(&mut self, problem: &Problem) {
         let text = problem_rows(problem, self.screen.width());
         let mut lines = text.lines();
-        let first = self.screen.ink.bad(lines.next().unwrap_or_default());
+        let first = self.screen.text_style.bad(lines.next().unwrap_or_default());
         self.screen.line(first);
         lines.for_each(|line| self.screen.line(line));
     }

@@ -16,7 +16,7 @@ pub(crate) enum Exit {
     /// The reader of its output has closed it: the code that a shell gives to a program that ends for this reason.
     ReaderGone,
     /// It wants to be started again.
-    Again,
+    Restart,
 }
 
 impl From<bool> for Exit {
@@ -33,7 +33,7 @@ impl From<Exit> for ExitCode {
             Exit::Denied => 3,
             Exit::Interrupted => 130,
             Exit::ReaderGone => 141,
-            Exit::Again => 75,
+            Exit::Restart => 75,
         })
     }
 }

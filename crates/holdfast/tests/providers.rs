@@ -174,7 +174,7 @@ fn plays(shape: &Shape) {
     let mut rpc = scene.rpc(&[]);
     rpc.ask("session.open", json!({ "session": "pieces", "create": true }));
     rpc.ask("session.send", json!({ "session": "pieces", "text": "greet me" }));
-    let pieces = rpc.heard.iter().filter(|message| message["method"] == "text").count();
+    let pieces = rpc.received.iter().filter(|message| message["method"] == "text").count();
     assert!(pieces > 1, "{name}: {pieces} pieces");
     rpc.end();
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use holdfast_contract::problem::Code;
 use rustix::process::geteuid;
 
-use crate::testing::{again, at, empty, given_by_parent, mode, nothing, scene, set_mode, write};
+use crate::testing::{at, empty, given_by_parent, mode, nothing, rerun, scene, set_mode, write};
 use crate::{DetectedModel, HomeEnvironment, InitOptions, OFFLINE, PromptContext, Prompts, Settings};
 
 fn detected() -> InitOptions {
@@ -146,7 +146,7 @@ fn a_home_that_may_not_be_written_or_read() {
         } else {
             "exec \"$0\" --exact \"$1\""
         };
-        return again("init_tests::a_home_that_may_not_be_written_or_read", become_nobody);
+        return rerun("init_tests::a_home_that_may_not_be_written_or_read", become_nobody);
     };
     let home = at(&place.join("closed/home"));
     fs::create_dir(place.join("closed")).unwrap();
@@ -178,7 +178,7 @@ fn a_home_on_a_read_only_mount() {
         let may_mount = std::process::Command::new("unshare").args(["-m", "true"]).status();
         if may_mount.is_ok_and(|status| status.success()) {
             let mount = "unshare -m sh -c 'mount -t tmpfs -o ro none \"$2\" && exec \"$0\" --exact \"$1\"' \"$0\" \"$1\" \"$2\"";
-            again("init_tests::a_home_on_a_read_only_mount", mount);
+            rerun("init_tests::a_home_on_a_read_only_mount", mount);
         }
         return;
     };

@@ -61,7 +61,7 @@ pub(crate) fn given_by_parent() -> Option<PathBuf> {
 
 /// Runs one test of this binary again, in a process that `shell` prepares and then becomes: it gets the program as `$0`, the test's name as
 /// `$1` and a folder as `$2`.
-pub(crate) fn again(test: &str, shell: &str) {
+pub(crate) fn rerun(test: &str, shell: &str) {
     let folder = tempfile::tempdir().unwrap();
     set_mode(folder.path(), 0o777);
     // Where the build lies may be closed to others.

@@ -222,8 +222,8 @@ async fn an_instance_started_while_its_code_loads_answers_synchronously_afterwar
 #[tokio::test]
 async fn compiled_code_is_cached_and_an_invalid_cache_entry_is_compiled_again() {
     let (vault, lane) = lane();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = heard.clone();
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = received.clone();
     let lane = lane.with_progress(Arc::new(move |id, progress| {
         sink.lock()
             .unwrap()
@@ -231,10 +231,10 @@ async fn compiled_code_is_cached_and_an_invalid_cache_entry_is_compiled_again() 
     }));
     let extension = vault.put(&Extension::guest("gate.wat"));
     lane.load(&extension).await.unwrap();
-    assert_eq!(*heard.lock().unwrap(), [("guest".to_owned(), true), ("guest".to_owned(), false)]);
+    assert_eq!(*received.lock().unwrap(), [("guest".to_owned(), true), ("guest".to_owned(), false)]);
     let again = lane.load(&extension).await.unwrap();
     assert_eq!(call(&again, gate(json!({}))).await, Ok(ALLOW));
-    assert_eq!(heard.lock().unwrap().len(), 2, "compiled once");
+    assert_eq!(received.lock().unwrap().len(), 2, "compiled once");
     drop(again);
     for (name, bytes) in vault.derived.lock().unwrap().iter_mut() {
         if name.starts_with("compiled-") {
@@ -243,7 +243,7 @@ async fn compiled_code_is_cached_and_an_invalid_cache_entry_is_compiled_again() 
     }
     let again = lane.load(&extension).await.unwrap();
     assert_eq!(call(&again, gate(json!({}))).await, Ok(ALLOW));
-    assert_eq!(heard.lock().unwrap().len(), 4, "compiled again where the cache is invalid");
+    assert_eq!(received.lock().unwrap().len(), 4, "compiled again where the cache is invalid");
 }
 
 #[tokio::test]

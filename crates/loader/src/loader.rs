@@ -46,7 +46,7 @@ pub struct Loader {
     user_folder: String,
     working_folder: String,
     /// The components that the program carries.
-    carried: Vec<EmbeddedComponent>,
+    embedded: Vec<EmbeddedComponent>,
     /// The manifests of the MCP servers that the settings name.
     servers: BTreeMap<ExtensionId, String>,
     seen: BTreeMap<ExtensionId, Snapshot>,
@@ -68,7 +68,7 @@ struct Snapshot {
     /// What is odd about it, such as unknown fields of its manifest.
     warnings: Vec<Problem>,
     /// Whether the program carries it.
-    carried: bool,
+    embedded: bool,
     /// Whether it lies on the disk: the program does not carry it, and the settings do not name it.
     on_disk: bool,
 }
@@ -121,7 +121,7 @@ impl Loader {
         budgets: Budgets,
         built_in: BTreeSet<ExtensionId>,
     ) -> Self {
-        let (carried, servers, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let (embedded, servers, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (user_folder, working_folder) = Default::default();
         Self {
             folder,
@@ -131,7 +131,7 @@ impl Loader {
             built_in,
             user_folder,
             working_folder,
-            carried,
+            embedded,
             servers,
             seen,
             blind: None,
@@ -147,7 +147,7 @@ impl Loader {
 
     /// The same, with components that the program carries.
     pub fn carrying(mut self, components: Vec<EmbeddedComponent>) -> Self {
-        self.carried = components;
+        self.embedded = components;
         self
     }
 
@@ -168,7 +168,7 @@ impl Loader {
 
     /// Whether the program carries an extension.
     pub fn is_carried(&self, id: &ExtensionId) -> bool {
-        self.seen.get(id).is_some_and(|seen| seen.carried)
+        self.seen.get(id).is_some_and(|seen| seen.embedded)
     }
 
     /// The folders to watch: the one of all extensions, and each extension's.
@@ -340,13 +340,13 @@ impl Loader {
             let pins = pins_file(&self.folder, id);
             there.insert(id.clone(), ExtensionLocation::Server { manifest: manifest.clone(), pins });
         }
-        for component in &self.carried {
+        for component in &self.embedded {
             let id = component.extension();
-            let gives_way = component.is_overridable() || replaces_built_in(self.settings.get(&id));
-            if gives_way && there.contains_key(&id) {
+            let is_replaceable = component.is_overridable() || replaces_built_in(self.settings.get(&id));
+            if is_replaceable && there.contains_key(&id) {
                 continue;
             }
-            if let Some(other) = there.insert(id.clone(), ExtensionLocation::Carried(*component)) {
+            if let Some(other) = there.insert(id.clone(), ExtensionLocation::Embedded(*component)) {
                 let taken = taken_by_built_in(&id, &other.path());
                 changes.warnings.push(taken.with(Severity::Warning));
             }
@@ -403,10 +403,10 @@ impl Loader {
                 State::Broken(problem)
             }
         };
-        let carried = matches!(place, ExtensionLocation::Carried(_));
+        let embedded = matches!(place, ExtensionLocation::Embedded(_));
         let on_disk = matches!(place, ExtensionLocation::Folder(_) | ExtensionLocation::File { .. });
         let (policy, warnings) = (in_force, odd);
-        let seen = Snapshot { stamps, policy, set, state, reach, warnings, carried, on_disk };
+        let seen = Snapshot { stamps, policy, set, state, reach, warnings, embedded, on_disk };
         self.seen.insert(id.clone(), seen);
     }
 
@@ -438,7 +438,7 @@ impl Loader {
         let Candidate { manifest, warnings, mut bundle, files } = match place {
             ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
-            ExtensionLocation::Carried(component) => component.candidate(set, self.budgets)?,
+            ExtensionLocation::Embedded(component) => component.candidate(set, self.budgets)?,
             ExtensionLocation::Server { manifest, pins } => server(manifest, pins, set, self.budgets)?,
         };
         if !enabled.unwrap_or(manifest.enabled) {
@@ -448,7 +448,7 @@ impl Loader {
         let reach = match place {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
             ExtensionLocation::File { .. }
-            | ExtensionLocation::Carried(_)
+            | ExtensionLocation::Embedded(_)
             | ExtensionLocation::Server { .. } => FileDependencies::default(),
         };
         reach.others.iter().try_for_each(|other| check_owners(other))?;
@@ -479,7 +479,7 @@ impl Loader {
             interfaces: bundle.grants.interfaces.clone(),
             setup: (setup != SetupSpec::default()).then_some(setup),
             built_in: match place {
-                ExtensionLocation::Carried(component) => Some(component.built_in()),
+                ExtensionLocation::Embedded(component) => Some(component.built_in()),
                 ExtensionLocation::Folder(_)
                 | ExtensionLocation::File { .. }
                 | ExtensionLocation::Server { .. } => None,
@@ -525,7 +525,7 @@ enum ExtensionLocation {
         file: String,
     },
     /// In the program itself.
-    Carried(EmbeddedComponent),
+    Embedded(EmbeddedComponent),
     /// In the settings, as a manifest, with what was approved of it.
     Server {
         manifest: String,
@@ -538,7 +538,7 @@ impl ExtensionLocation {
         match self {
             Self::Folder(folder) => folder.clone(),
             Self::File { folder, file } => folder.join(file),
-            Self::Carried(component) => PathBuf::from(component.id),
+            Self::Embedded(component) => PathBuf::from(component.id),
             Self::Server { pins, .. } => pins.clone(),
         }
     }
@@ -549,7 +549,7 @@ impl ExtensionLocation {
             Self::Folder(folder) => check_owners(folder),
             Self::File { .. } => self.files().iter().try_for_each(|file| check_owner(file)),
             Self::Server { pins, .. } => check_owner(pins),
-            Self::Carried(_) => Ok(()),
+            Self::Embedded(_) => Ok(()),
         }
     }
 
@@ -572,7 +572,7 @@ impl ExtensionLocation {
             }
             Self::File { .. } => self.files().into_iter().filter_map(stamp).collect(),
             // The program does not change while it runs.
-            Self::Carried(_) => Vec::new(),
+            Self::Embedded(_) => Vec::new(),
             Self::Server { pins, .. } => stamp(pins.clone()).into_iter().collect(),
         }
     }

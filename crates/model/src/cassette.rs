@@ -100,7 +100,7 @@ impl Answer {
         }
     }
 
-    fn again(self) -> Result<ModelReturned, ModelFailed> {
+    fn into_result(self) -> Result<ModelReturned, ModelFailed> {
         match self {
             Self::Returned { text, reasoning, calls, usage } => Ok(ModelReturned {
                 text: Content::new(text),
@@ -147,9 +147,9 @@ impl Model for Recorder {
     fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let outline = Outline::of(&ask);
         let streamed: Arc<Mutex<Vec<Piece>>> = Arc::default();
-        let heard = streamed.clone();
+        let recorded = streamed.clone();
         let listening: Deltas = Arc::new(move |delta| {
-            hear(&mut heard.lock(), delta);
+            record_delta(&mut recorded.lock(), delta);
             deltas(delta);
         });
         let answering = self.model.complete(ask, listening);
@@ -170,7 +170,7 @@ impl Model for Recorder {
     }
 }
 
-fn hear(streamed: &mut Vec<Piece>, delta: Delta<'_>) {
+fn record_delta(streamed: &mut Vec<Piece>, delta: Delta<'_>) {
     match (streamed.last_mut(), delta) {
         (Some(Piece::Text(text)), Delta::Text(more)) => text.push_str(more),
         (Some(Piece::Reasoning(text)), Delta::Reasoning(more)) => text.push_str(more),
@@ -233,7 +233,7 @@ impl Model for Player {
                 Piece::Reasoning(text) => deltas(Delta::Reasoning(text)),
             }
         }
-        ready(entry.answer.clone().again())
+        ready(entry.answer.clone().into_result())
     }
 }
 

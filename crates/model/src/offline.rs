@@ -78,12 +78,12 @@ fn next(ask: &ModelRequest) -> Move {
     };
     match report(&ask.messages[last..]) {
         Some(report) => Move::Say(report),
-        None => heard(text.to_text().trim(), &ask.tools),
+        None => move_for_text(text.to_text().trim(), &ask.tools),
     }
 }
 
 /// What to do about a text of the user's.
-fn heard(text: &str, tools: &[Arc<ToolSpec>]) -> Move {
+fn move_for_text(text: &str, tools: &[Arc<ToolSpec>]) -> Move {
     if let Some(command) = text.strip_prefix('/') {
         return commanded(command, tools);
     }

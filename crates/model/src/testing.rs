@@ -64,13 +64,13 @@ pub(crate) fn result(id: &str, text: &str, failed: bool) -> Message {
 
 /// Somewhere for what is streamed.
 pub(crate) fn listen() -> (Deltas, Arc<Mutex<Vec<String>>>) {
-    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
-    let into = heard.clone();
+    let received: Arc<Mutex<Vec<String>>> = Arc::default();
+    let into = received.clone();
     let deltas: Deltas = Arc::new(move |delta| {
         into.lock().unwrap().push(match delta {
             Delta::Text(text) => text.to_owned(),
             Delta::Reasoning(text) => format!("[{text}]"),
         });
     });
-    (deltas, heard)
+    (deltas, received)
 }

@@ -161,7 +161,7 @@ impl<M: Machine> ReplayRun<'_, M> {
             if frame.envelope.kind.origin() == FrameOrigin::Decision {
                 return Ok(Some(recorded(frame, Value::Null)));
             }
-            if let Some(divergence) = self.feed(frame)? {
+            if let Some(divergence) = self.replay_frame(frame)? {
                 return Ok(Some(divergence));
             }
         }
@@ -170,7 +170,7 @@ impl<M: Machine> ReplayRun<'_, M> {
     }
 
     /// Feeds a recorded fact to the machine, after running again what led to it.
-    fn feed(&mut self, frame: &Frame) -> Result<Option<Divergence>, Problem> {
+    fn replay_frame(&mut self, frame: &Frame) -> Result<Option<Divergence>, Problem> {
         let input = match input_of(self.store, frame) {
             Ok(input) => input,
             // A body that no longer reads as its kind differs from the record.

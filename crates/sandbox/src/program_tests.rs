@@ -90,9 +90,9 @@ fn its_gateway_is_all_that_it_reaches() {
     let gateway = running.gateway.unwrap();
     gateway.set_nonblocking(false).unwrap();
     let (mut connection, _) = gateway.accept().unwrap();
-    let mut heard = [0; 5];
-    connection.read_exact(&mut heard).unwrap();
-    assert_eq!(&heard, b"hello");
+    let mut received = [0; 5];
+    connection.read_exact(&mut received).unwrap();
+    assert_eq!(&received, b"hello");
     connection.write_all(b"bye").unwrap();
     running.life.wait(Duration::from_secs(60));
     running.life.end(&Switch::default()).unwrap();
@@ -181,9 +181,9 @@ fn a_program_with_an_open_network_has_that_of_this_machine_and_no_other_process(
     let running = program.start(&report()).unwrap();
     assert!(running.gateway.is_none());
     let (mut connection, _) = listener.accept().unwrap();
-    let mut heard = String::new();
-    connection.read_to_string(&mut heard).unwrap();
-    assert_eq!(heard, "2", "it has a process namespace of its own");
+    let mut received = String::new();
+    connection.read_to_string(&mut received).unwrap();
+    assert_eq!(received, "2", "it has a process namespace of its own");
     running.life.wait(Duration::from_secs(60));
     running.life.end(&Switch::default()).unwrap();
 }

@@ -164,7 +164,7 @@ fn doctor_hears_of_trouble() {
     let home = home();
     set_mode(&home.path().join("secrets.key"), 0o644);
     match encrypted(home.path()).describe().state {
-        SecretStoreState::Trouble(problem) => assert_eq!(problem.code, Code::SecretsExposed),
+        SecretStoreState::Unavailable(problem) => assert_eq!(problem.code, Code::SecretsExposed),
         SecretStoreState::Ready { .. } => panic!("a key that others can read is not fine"),
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use holdfast_contract::problem::Code;
 
 use crate::files::{self, WriteLock};
-use crate::testing::{again, encrypted, files, given_by_parent, got, name, put, secret};
+use crate::testing::{encrypted, files, given_by_parent, got, name, put, rerun, secret};
 use crate::{Digester, SecretStore};
 
 #[test]
@@ -49,7 +49,7 @@ fn a_writer_that_is_killed_at_any_moment_leaves_whole_secrets() {
     for round in 0..12 {
         let written = || fs::metadata(home.path().join("secrets.age")).unwrap().modified().unwrap();
         let before = written();
-        let mut writer = again(TEST, home.path(), "write", &[]);
+        let mut writer = rerun(TEST, home.path(), "write", &[]);
         let deadline = Instant::now() + Duration::from_secs(60);
         while written() == before {
             assert!(Instant::now() < deadline, "nothing was written");
@@ -80,7 +80,7 @@ fn processes_that_write_at_once_lose_nothing() {
     }
     let home = tempfile::tempdir().unwrap();
     let who = ["A", "B", "C", "D"];
-    let writers = who.map(|who| again(TEST, home.path(), who, &[]));
+    let writers = who.map(|who| rerun(TEST, home.path(), who, &[]));
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
     }

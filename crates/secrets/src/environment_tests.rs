@@ -84,7 +84,7 @@ fn a_file_that_others_can_reach_or_that_is_broken_is_not_used() {
     set_mode(&home.path().join(".env"), 0o644);
     assert_eq!(store.get(&name("TOKEN")).unwrap_err().code, Code::EnvironmentExposed);
     assert_eq!(store.set(&name("TOKEN"), &secret("new")).unwrap_err().code, Code::EnvironmentExposed);
-    assert!(matches!(store.describe().state, SecretStoreState::Trouble(_)));
+    assert!(matches!(store.describe().state, SecretStoreState::Unavailable(_)));
     set_mode(&home.path().join(".env"), 0o600);
     fs::write(home.path().join(".env"), "TOKEN='the secret\n").unwrap();
     let problem = store.set(&name("OTHER"), &secret("new")).unwrap_err();

@@ -7,7 +7,7 @@ use holdfast_contract::problem::Code;
 use keyring_core::mock;
 
 #[cfg(feature = "keyring")]
-use crate::testing::{again, given_by_parent};
+use crate::testing::{given_by_parent, rerun};
 use crate::testing::{got, name, put, secret};
 use crate::{Keyring, SecretStore, SecretStoreState, StoreKind};
 
@@ -55,7 +55,7 @@ fn a_build_without_keyring_support_says_so_and_what_to_do() {
         store.names().unwrap_err(),
     ];
     assert!(problems.iter().all(|other| *other == problem), "{problems:?}");
-    assert_eq!(store.describe().state, SecretStoreState::Trouble(problem));
+    assert_eq!(store.describe().state, SecretStoreState::Unavailable(problem));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_machine_without_a_keyring_says_so() {
     let Some((home, _)) = given_by_parent() else {
         let nowhere = format!("unix:path={}/no-bus", folder.path().display());
         let variables = [("DBUS_SESSION_BUS_ADDRESS", nowhere.as_str())];
-        assert!(again(TEST, folder.path(), "child", &variables).wait().unwrap().success());
+        assert!(rerun(TEST, folder.path(), "child", &variables).wait().unwrap().success());
         return;
     };
     let store = Keyring::new(&home);
@@ -74,7 +74,7 @@ fn a_machine_without_a_keyring_says_so() {
     assert_eq!(problem.code, Code::KeyringUnavailable);
     assert!(problem.to_string().contains("keep secrets in `secrets.age` instead"), "{problem}");
     assert_eq!(store.set(&name("TOKEN"), &secret("the value")).unwrap_err().code, Code::KeyringUnavailable);
-    assert_eq!(store.describe().state, SecretStoreState::Trouble(store.names().unwrap_err()));
+    assert_eq!(store.describe().state, SecretStoreState::Unavailable(store.names().unwrap_err()));
 }
 
 /// Runs with a bus and a keyring of its own, if the machine has the programs.

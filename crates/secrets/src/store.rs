@@ -76,7 +76,7 @@ pub enum SecretStoreState {
         secrets: usize,
     },
     /// It cannot be used, or only in part.
-    Trouble(Problem),
+    Unavailable(Problem),
 }
 
 impl SecretStoreState {
@@ -84,7 +84,7 @@ impl SecretStoreState {
     pub(crate) fn of(names: Result<Vec<SecretName>, Problem>) -> Self {
         match names {
             Ok(names) => Self::Ready { secrets: names.len() },
-            Err(problem) => Self::Trouble(problem),
+            Err(problem) => Self::Unavailable(problem),
         }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) fn given_by_parent() -> Option<(PathBuf, String)> {
 }
 
 /// Runs one test of this binary again in a process of its own, with a folder and a word.
-pub(crate) fn again(test: &str, folder: &Path, word: &str, variables: &[(&str, &str)]) -> Child {
+pub(crate) fn rerun(test: &str, folder: &Path, word: &str, variables: &[(&str, &str)]) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(CHILD, format!("{word}={}", folder.display()))

@@ -415,7 +415,7 @@ pub(crate) struct Readers {
 #[derive(Default)]
 struct Pool {
     idle: Vec<Connection>,
-    lent: usize,
+    in_use: usize,
 }
 
 impl Readers {
@@ -441,10 +441,10 @@ impl Readers {
 
     fn borrow(&self) -> Option<Connection> {
         let mut pool = self.lock();
-        while pool.lent >= self.limit {
+        while pool.in_use >= self.limit {
             self.returned.wait(&mut pool);
         }
-        pool.lent += 1;
+        pool.in_use += 1;
         pool.idle.pop()
     }
 
@@ -462,7 +462,7 @@ struct Loan<'a> {
 impl Drop for Loan<'_> {
     fn drop(&mut self) {
         let mut pool = self.readers.lock();
-        pool.lent -= 1;
+        pool.in_use -= 1;
         pool.idle.extend(self.connection.take());
         drop(pool);
         self.readers.returned.notify_one();

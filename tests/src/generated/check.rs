@@ -236,7 +236,7 @@ impl Walk {
             }
             Body::HookAgreed(_) | Body::HookDecided(_) | Body::HookFaulted(_) => {
                 let hooks = HookAnswers::of(body).map(|answers| answers.hooks).unwrap_or_default();
-                hooks.iter().try_for_each(|hook| self.heard(cause, hook))
+                hooks.iter().try_for_each(|hook| self.answered(cause, hook))
             }
             Body::ModelRequested(_) | Body::ApprovalRequested(_) | Body::CompactionStarted(_) => {
                 self.compacting |= !self.open;
@@ -264,7 +264,7 @@ impl Walk {
         }
     }
 
-    fn heard(&mut self, cause: &Option<Seq>, hook: &HookId) -> Result<(), String> {
+    fn answered(&mut self, cause: &Option<Seq>, hook: &HookId) -> Result<(), String> {
         let round = cause.and_then(|cause| self.rounds.get_mut(&cause)).ok_or("an answer to no round")?;
         ensure(
             round.0.contains(hook) && round.1.insert(hook.clone()),

@@ -33,14 +33,14 @@ const FORMS: [(&str, &str); 6] = [
 /// A server on this machine that keeps what it was asked and says it back, the secret included.
 struct Server {
     port: u16,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
     fn new(redirects_to: Option<String>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (port, heard) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(Vec::new())));
-        let kept: Arc<Mutex<Vec<String>>> = heard.clone();
+        let (port, received) = (listener.local_addr().unwrap().port(), Arc::new(Mutex::new(Vec::new())));
+        let kept: Arc<Mutex<Vec<String>>> = received.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (mut stream, mut read) = (stream.unwrap(), Vec::new());
@@ -64,11 +64,11 @@ impl Server {
                     write!(stream, "{head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
             }
         });
-        Self { port, heard }
+        Self { port, received }
     }
 
-    fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 
     fn url(&self) -> String {
@@ -152,26 +152,26 @@ fn prepared() -> (Scene, PathBuf) {
 }
 
 async fn open(scene: &Scene) -> Application {
-    let house = scene.open().await;
-    house
+    let application = scene.open().await;
+    application
         .runtime
         .set_secret(SecretName::global("TOKEN").unwrap(), SecretString::from(SECRET.to_owned()))
         .await
         .unwrap();
-    serves(&house, "courier", 1).await;
-    house
+    serves(&application, "courier", 1).await;
+    application
 }
 
-async fn deliver(house: &Application, session: &str, url: &str, folder: &Path) -> String {
-    let new = house.session(session.into(), "test", Some("direct".into())).unwrap();
+async fn deliver(application: &Application, session: &str, url: &str, folder: &Path) -> String {
+    let new = application.session(session.into(), "test", Some("direct".into())).unwrap();
     let text = format!("/deliver {}", json!({ "url": url, "folder": folder }));
-    said(&house.runtime.open(new).unwrap().say("test", text.as_str()).await.unwrap())
+    said(&application.runtime.open(new).unwrap().say("test", text.as_str()).await.unwrap())
 }
 
 /// The kinds and bodies of a session's frames, without the digests and times that are a home's own.
-fn story(house: &Application, session: &str, scene: &Scene, server: &Server) -> Vec<(String, Value)> {
-    house.runtime.store().flush().unwrap();
-    let frames = house.runtime.store().frames(&session.into(), Seq(0)..).unwrap();
+fn story(application: &Application, session: &str, scene: &Scene, server: &Server) -> Vec<(String, Value)> {
+    application.runtime.store().flush().unwrap();
+    let frames = application.runtime.store().frames(&session.into(), Seq(0)..).unwrap();
     let kept = ["host.called", "tool.called", "tool.returned", "hook.decided"];
     let kept = frames.into_iter().filter(|frame| kept.contains(&frame.envelope.kind.as_str()));
     let place = scene.folder.path().display().to_string();
@@ -204,16 +204,19 @@ pub async fn compare() {
         let asks = grants(&server, &folder);
         let place = install(&scene, form, how, &asks);
         grant(&scene, &place, asks);
-        let house = open(&scene).await;
-        let answer = deliver(&house, "one", &server.url(), &folder).await;
+        let application = open(&scene).await;
+        let answer = deliver(&application, "one", &server.url(), &folder).await;
         let expected =
             "200 heard authorization: Bearer [secret TOKEN] | remember the milk | inner note.txt way-out";
         assert_eq!(answer, expected, "{form}");
-        let heard = server.heard();
-        assert!(heard.len() == 1 && heard[0].contains(&format!("Bearer {SECRET}")), "{form}: {heard:?}");
+        let received = server.received();
+        assert!(
+            received.len() == 1 && received[0].contains(&format!("Bearer {SECRET}")),
+            "{form}: {received:?}"
+        );
         let data = scene.folder.path().join("home/data/courier/copy.txt");
         assert_eq!(fs::read_to_string(&data).unwrap(), "remember the milk", "{form}");
-        let story = story(&house, "one", &scene, &server);
+        let story = story(&application, "one", &scene, &server);
         let all: String = story.iter().map(|(_, body)| body.to_string()).collect();
         assert!(!all.contains(SECRET), "{form}: a frame has the secret");
         let asked: Vec<&str> = story.iter().filter_map(|(_, body)| body["ask"].as_str()).collect();
@@ -223,12 +226,12 @@ pub async fn compare() {
         // Without the server, the folder and what was written, the session is the same.
         fs::remove_file(folder.join("note.txt")).unwrap();
         fs::remove_file(&data).unwrap();
-        let verdict = again(&scene, &house, "one");
+        let verdict = again(&scene, &application, "one");
         assert!(verdict.identical, "{form}: {verdict:#?}");
         let is_mocked = how.ends_with(".wasm") && !verdict.mocked.is_empty();
         assert!(!is_mocked, "{form}: a component runs again");
-        assert!(server.heard().len() == 1 && !data.exists(), "{form}: a replay does nothing");
-        house.runtime.stop("the test is over").await.unwrap();
+        assert!(server.received().len() == 1 && !data.exists(), "{form}: a replay does nothing");
+        application.runtime.stop("the test is over").await.unwrap();
         match &first {
             None => first = Some((form, story)),
             Some((other, expected)) => {
@@ -250,13 +253,13 @@ pub async fn refusals() {
         let asks = grants(&server, &folder);
         let place = install(&scene, form, how, &asks);
         grant(&scene, &place, asks);
-        let house = open(&scene).await;
+        let application = open(&scene).await;
         // A redirect to a host that is not granted is not followed, and the secret does not go there.
-        let answer = deliver(&house, "redirect", &server.url(), &folder).await;
-        assert!(answer.starts_with("307 ") && elsewhere.heard().is_empty(), "{form}: {answer}");
+        let answer = deliver(&application, "redirect", &server.url(), &folder).await;
+        assert!(answer.starts_with("307 ") && elsewhere.received().is_empty(), "{form}: {answer}");
         // A host that is not granted: nobody is there to be asked.
-        let answer = deliver(&house, "host", &elsewhere.url(), &folder).await;
-        assert!(answer.contains("nobody answered") && elsewhere.heard().is_empty(), "{form}: {answer}");
+        let answer = deliver(&application, "host", &elsewhere.url(), &folder).await;
+        assert!(answer.contains("nobody answered") && elsewhere.received().is_empty(), "{form}: {answer}");
         // A folder that is not granted, a link that leads out of one that is, and the home.
         let outside = scene.folder.path();
         for (session, path, why) in [
@@ -264,16 +267,16 @@ pub async fn refusals() {
             ("home", outside.join("home/config"), "is not granted"),
             ("missing", folder.join("inner"), "there is no such file"),
         ] {
-            let answer = deliver(&house, session, &server.url(), &path).await;
+            let answer = deliver(&application, session, &server.url(), &path).await;
             assert!(answer.contains(why), "{form} {session}: {answer}");
         }
         fs::remove_file(folder.join("note.txt")).unwrap();
         std::os::unix::fs::symlink("../outside.txt", folder.join("note.txt")).unwrap();
-        let answer = deliver(&house, "link", &server.url(), &folder).await;
+        let answer = deliver(&application, "link", &server.url(), &folder).await;
         assert!(answer.contains("leads out") && !answer.contains("not yours"), "{form}: {answer}");
         for session in ["redirect", "host", "outside", "home", "missing", "link"] {
-            assert!(again(&scene, &house, session).identical, "{form} {session}");
+            assert!(again(&scene, &application, session).identical, "{form} {session}");
         }
-        house.runtime.stop("the test is over").await.unwrap();
+        application.runtime.stop("the test is over").await.unwrap();
     }
 }

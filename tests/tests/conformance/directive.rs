@@ -35,14 +35,14 @@ impl Place<'_> {
     /// Finds the directive and does it up to its last verb.
     pub async fn directive(&self) -> Result<Deed, Fault> {
         let Some(mut line) = self.line() else { return Ok(Deed::default()) };
-        let mut heard = String::new();
+        let mut received = String::new();
         loop {
             let (stage, rest) = split(&line, " | ");
             let (verb, text) = split(&stage, " ");
             match self.ask_host(&verb, &text).await? {
                 Some(_) if rest.is_empty() => return Ok(Deed::default()),
-                Some(answer) => (heard, line) = (answer, rest),
-                None => return Ok(Deed { verb, text: text.replace('%', &heard) }),
+                Some(answer) => (received, line) = (answer, rest),
+                None => return Ok(Deed { verb, text: text.replace('%', &received) }),
             }
         }
     }

@@ -53,9 +53,9 @@ fn swap(scene: &Scene, id: &str) {
 }
 
 /// What became of a turn: its answer, or why a guardrail stopped it.
-async fn say(house: &Application, session: &str, text: &str) -> String {
-    let new = house.session(session.into(), "test", Some("direct".into())).unwrap();
-    let report = house.runtime.open(new).unwrap().say("test", text).await.unwrap();
+async fn say(application: &Application, session: &str, text: &str) -> String {
+    let new = application.session(session.into(), "test", Some("direct".into())).unwrap();
+    let report = application.runtime.open(new).unwrap().say("test", text).await.unwrap();
     match &report.outcome {
         TurnOutcome::Blocked { reason } => reason.clone(),
         _ => said(&report),
@@ -66,20 +66,20 @@ async fn say(house: &Application, session: &str, text: &str) -> String {
 async fn lives(id: &str, text: &str, expected: &str) {
     let scene = Scene::new();
     install(&scene, id);
-    let house = scene.open().await;
-    serves(&house, id, 1).await;
-    let first = say(&house, "a", text).await;
+    let application = scene.open().await;
+    serves(&application, id, 1).await;
+    let first = say(&application, "a", text).await;
     assert!(first.contains(expected), "{first}");
     swap(&scene, id);
-    serves(&house, id, 2).await;
-    let second = say(&house, "b", text).await;
+    serves(&application, id, 2).await;
+    let second = say(&application, "b", text).await;
     assert_eq!(first, second);
     for session in ["a", "b"] {
-        let verdict = again(&scene, &house, session);
+        let verdict = again(&scene, &application, session);
         assert!(verdict.identical && verdict.snapshot_identical, "{session}: {verdict:#?}");
         assert!(verdict.mocked.is_empty(), "{session} really ran again: {:?}", verdict.mocked);
     }
-    house.runtime.stop("the test is over").await.unwrap();
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,15 +133,15 @@ async fn program_lives(id: &str, said: &[(&str, &str)]) {
         .env_remove("CARGO_TARGET_DIR")
         .status();
     assert!(built.unwrap().success(), "{line}");
-    let house = scene.open().await;
-    serves(&house, id, 1).await;
+    let application = scene.open().await;
+    serves(&application, id, 1).await;
     for (text, expected) in said {
-        let answer = say(&house, text, text).await;
+        let answer = say(&application, text, text).await;
         assert!(answer.contains(expected), "{text}: {answer}");
     }
-    house.runtime.stop("the test is over").await.unwrap();
+    application.runtime.stop("the test is over").await.unwrap();
     for (session, _) in said {
-        let verdict = again(&scene, &house, session);
+        let verdict = again(&scene, &application, session);
         assert!(verdict.identical && verdict.snapshot_identical, "{session}: {verdict:#?}");
     }
 }

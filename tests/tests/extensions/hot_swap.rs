@@ -13,60 +13,60 @@ use holdfast_tests::scene::{Scene, again, call, said, serves, until};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_folder_is_live_and_a_changed_one_is_swapped() {
     let scene = Scene::new();
-    let house = scene.open().await;
+    let application = scene.open().await;
     scene.write("echo", &tool("echo", &Does::Says("one")));
-    serves(&house, "echo", 1).await;
-    assert_eq!(said(&call(&house, "a", "echo").await), "one");
+    serves(&application, "echo", 1).await;
+    assert_eq!(said(&call(&application, "a", "echo").await), "one");
 
     scene.write("echo", &tool("echo", &Does::Says("two")));
-    serves(&house, "echo", 2).await;
-    assert_eq!(said(&call(&house, "b", "echo").await), "two");
+    serves(&application, "echo", 2).await;
+    assert_eq!(said(&call(&application, "b", "echo").await), "two");
 
     fs::remove_dir_all(scene.extension("echo")).unwrap();
-    until(&house, "the removal", |_| house.runtime.registry().tools.is_empty()).await;
+    until(&application, "the removal", |_| application.runtime.registry().tools.is_empty()).await;
 
     for session in ["a", "b"] {
-        let verdict = again(&scene, &house, session);
+        let verdict = again(&scene, &application, session);
         assert!(verdict.identical && verdict.snapshot_identical, "{session}: {verdict:#?}");
         assert!(verdict.mocked.is_empty(), "{session} really ran again: {:?}", verdict.mocked);
     }
-    house.runtime.stop("the test is over").await.unwrap();
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_component_leaves_the_last_good_one_serving() {
     let scene = Scene::new();
     scene.write("echo", &tool("echo", &Does::Says("one")));
-    let house = scene.open().await;
-    serves(&house, "echo", 1).await;
+    let application = scene.open().await;
+    serves(&application, "echo", 1).await;
     let good = tool("echo", &Does::Says("two"));
     scene.write("echo", &good[..good.len() / 2]);
-    until(&house, "the fault", |all| all[0].fault.is_some()).await;
-    let all = house.runtime.extensions().await.unwrap();
+    until(&application, "the fault", |all| all[0].fault.is_some()).await;
+    let all = application.runtime.extensions().await.unwrap();
     assert_eq!(all[0].fault.as_ref().map(|fault| fault.code), Some(Code::ComponentInvalid), "{all:#?}");
-    assert_eq!(said(&call(&house, "a", "echo").await), "one");
-    house.runtime.stop("the test is over").await.unwrap();
+    assert_eq!(said(&call(&application, "a", "echo").await), "one");
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_generation_that_keeps_crashing_is_rolled_back() {
     let scene = Scene::new();
     scene.write("echo", &tool("echo", &Does::Says("one")));
-    let house = scene.open().await;
-    serves(&house, "echo", 1).await;
+    let application = scene.open().await;
+    serves(&application, "echo", 1).await;
     scene.write("echo", &tool("echo", &Does::Traps));
-    serves(&house, "echo", 2).await;
+    serves(&application, "echo", 2).await;
     for session in ["a", "b", "c"] {
-        let report = call(&house, session, "echo").await;
+        let report = call(&application, session, "echo").await;
         assert!(said(&report).contains("HF-4105"), "{report:?}");
     }
-    serves(&house, "echo", 3).await;
-    assert_eq!(said(&call(&house, "d", "echo").await), "one");
+    serves(&application, "echo", 3).await;
+    assert_eq!(said(&call(&application, "d", "echo").await), "one");
     for session in ["a", "d"] {
-        let verdict = again(&scene, &house, session);
+        let verdict = again(&scene, &application, session);
         assert!(verdict.identical && verdict.mocked.is_empty(), "{session}: {verdict:#?}");
     }
-    house.runtime.stop("the test is over").await.unwrap();
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -75,19 +75,19 @@ async fn one_that_was_never_good_is_disabled_with_a_reason() {
     scene.write("echo", &tool("echo", &Does::Loops));
     let settings = scene.folder.path().join("home/config/settings.yaml");
     fs::write(settings, "wasm: { budgets: { fuel: 1000000 } }\n").unwrap();
-    let house = scene.open().await;
-    serves(&house, "echo", 1).await;
+    let application = scene.open().await;
+    serves(&application, "echo", 1).await;
     for session in ["a", "b", "c"] {
-        let report = call(&house, session, "echo").await;
+        let report = call(&application, session, "echo").await;
         assert!(said(&report).contains("HF-4106"), "{report:?}");
     }
-    house.runtime.settled().await.unwrap();
-    let all = house.runtime.extensions().await.unwrap();
+    application.runtime.settled().await.unwrap();
+    let all = application.runtime.extensions().await.unwrap();
     assert!(all[0].active.is_none(), "{all:#?}");
     assert_eq!(all[0].fault.as_ref().map(|fault| fault.code), Some(Code::FuelExhausted));
-    let report = call(&house, "d", "echo").await;
+    let report = call(&application, "d", "echo").await;
     assert!(matches!(report.outcome, TurnOutcome::Answered), "the rest goes on: {report:?}");
-    house.runtime.stop("the test is over").await.unwrap();
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 /// Puts other bytes in the place of a stored generation's component.
@@ -109,10 +109,10 @@ async fn a_swapped_component_is_refused_with_both_digests() {
     let scene = Scene::new();
     let (good, other) = (tool("echo", &Does::Says("one")), tool("echo", &Does::Says("won")));
     scene.write("echo", &good);
-    let house = scene.open().await;
-    assert_eq!(said(&call(&house, "a", "echo").await), "one");
-    house.runtime.stop("the test is over").await.unwrap();
-    drop(house);
+    let application = scene.open().await;
+    assert_eq!(said(&call(&application, "a", "echo").await), "one");
+    application.runtime.stop("the test is over").await.unwrap();
+    drop(application);
     swap_stored(&scene.folder.path().join("home/holdfast.db"), &good, &other);
     // Without what was compiled from the right bytes.
     fs::remove_dir_all(scene.folder.path().join("home/generations")).unwrap();
@@ -132,10 +132,10 @@ async fn a_swapped_component_is_refused_with_both_digests() {
 async fn altered_compiled_code_is_not_run() {
     let scene = Scene::new();
     scene.write("echo", &tool("echo", &Does::Says("one")));
-    let house = scene.open().await;
-    assert_eq!(said(&call(&house, "a", "echo").await), "one");
-    house.runtime.stop("the test is over").await.unwrap();
-    drop(house);
+    let application = scene.open().await;
+    assert_eq!(said(&call(&application, "a", "echo").await), "one");
+    application.runtime.stop("the test is over").await.unwrap();
+    drop(application);
     let generations = scene.folder.path().join("home/generations");
     let mut altered = 0;
     for entry in fs::read_dir(&generations).unwrap() {
@@ -150,7 +150,7 @@ async fn altered_compiled_code_is_not_run() {
         altered += 1;
     }
     assert!(altered >= 2, "compiled code and descriptors were kept");
-    let house = scene.open().await;
-    assert_eq!(said(&call(&house, "b", "echo").await), "one", "compiled again");
-    house.runtime.stop("the test is over").await.unwrap();
+    let application = scene.open().await;
+    assert_eq!(said(&call(&application, "b", "echo").await), "one", "compiled again");
+    application.runtime.stop("the test is over").await.unwrap();
 }

@@ -137,21 +137,21 @@ async fn open(scene: &Scene, answer: Option<&'static str>) -> (Arc<Application>,
     let (questions, mut asked) = mpsc::unbounded_channel();
     let prompts = Prompts::default();
     let user = User { questions, prompts: prompts.clone(), there: answer.is_some() };
-    let house = Arc::new(Application::open(&scene.plan(), Arc::new(user)).await.unwrap());
-    let answering = Arc::downgrade(&house);
+    let application = Arc::new(Application::open(&scene.plan(), Arc::new(user)).await.unwrap());
+    let answering = Arc::downgrade(&application);
     tokio::spawn(async move {
-        while let (Some((session, request)), Some(house)) = (asked.recv().await, answering.upgrade()) {
-            let handle = house.runtime.resume(&session).unwrap();
+        while let (Some((session, request)), Some(application)) = (asked.recv().await, answering.upgrade()) {
+            let handle = application.runtime.resume(&session).unwrap();
             handle.answer(request, answer.map(Into::into)).await.unwrap();
         }
     });
-    (house, prompts)
+    (application, prompts)
 }
 
 /// What a session recorded of asks to the host: the request and its outcome.
-fn asks(house: &Application, session: &str) -> Vec<(String, Value, Value)> {
-    house.runtime.store().flush().unwrap();
-    let frames = house.runtime.store().frames(&session.into(), Seq(0)..).unwrap();
+fn asks(application: &Application, session: &str) -> Vec<(String, Value, Value)> {
+    application.runtime.store().flush().unwrap();
+    let frames = application.runtime.store().frames(&session.into(), Seq(0)..).unwrap();
     let called = frames.into_iter().filter(|frame| frame.envelope.kind.as_str() == "host.called");
     let called = called.map(|frame| {
         let body = frame.body.unwrap();
@@ -172,13 +172,13 @@ fn url(server: &Server) -> String {
 async fn what_the_user_allows_is_reached_and_recorded_and_replays_without_a_server() {
     let (scene, server) = (Scene::new(), Server::new());
     install(&scene, &grant(&server), &url(&server));
-    let (house, prompts) = open(&scene, Some("once")).await;
-    assert_eq!(said(&call(&house, "one", "fetch").await), "heard \"GET /today HTTP/1.1\"");
+    let (application, prompts) = open(&scene, Some("once")).await;
+    assert_eq!(said(&call(&application, "one", "fetch").await), "heard \"GET /today HTTP/1.1\"");
     let (prompt, options) = prompts.lock().unwrap()[0].clone();
     let place = format!("127.0.0.1:{}", server.port);
     assert!(prompt.contains(&format!("`weather` wants to reach {place}")), "{prompt}");
     assert_eq!(options, ["once", "always", "no"]);
-    let recorded = asks(&house, "one");
+    let recorded = asks(&application, "one");
     let target = json!({ "host": "127.0.0.1", "port": server.port });
     let outcome = json!({ "host": "127.0.0.1", "port": server.port, "address": place });
     assert_eq!(recorded.len(), 2, "{recorded:?}");
@@ -186,11 +186,11 @@ async fn what_the_user_allows_is_reached_and_recorded_and_replays_without_a_serv
     assert_eq!(recorded[0].2["result"]["json"], json!({ "addresses": [place] }));
     assert_eq!((recorded[1].0.as_str(), &recorded[1].1), ("network.connected", &outcome));
     // For as long as it serves, the same is not asked twice, whichever way it goes.
-    assert_eq!(said(&call(&house, "two", "tunnel").await), "heard \"GET /through HTTP/1.1\"");
+    assert_eq!(said(&call(&application, "two", "tunnel").await), "heard \"GET /through HTTP/1.1\"");
     assert_eq!((prompts.lock().unwrap().len(), server.asked()), (1, 2));
     // Nothing runs and nobody listens in a replay.
     for session in ["one", "two"] {
-        let verdict = again(&scene, &house, session);
+        let verdict = again(&scene, &application, session);
         assert!(verdict.identical, "{session}: {verdict:?}");
     }
     assert_eq!(server.asked(), 2);
@@ -200,28 +200,28 @@ async fn what_the_user_allows_is_reached_and_recorded_and_replays_without_a_serv
 async fn connections_that_come_together_are_one_question() {
     let (scene, server) = (Scene::new(), Server::new());
     install(&scene, &grant(&server), &url(&server));
-    let (house, prompts) = open(&scene, Some("once")).await;
-    assert_eq!(said(&call(&house, "one", "twice").await), "[200,200,200,200]");
-    assert_eq!((prompts.lock().unwrap().len(), server.asked(), asks(&house, "one").len()), (1, 4, 8));
-    assert!(again(&scene, &house, "one").identical);
+    let (application, prompts) = open(&scene, Some("once")).await;
+    assert_eq!(said(&call(&application, "one", "twice").await), "[200,200,200,200]");
+    assert_eq!((prompts.lock().unwrap().len(), server.asked(), asks(&application, "one").len()), (1, 4, 8));
+    assert!(again(&scene, &application, "one").identical);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_no_is_a_403_with_a_reason_and_stays_one() {
     let (scene, server) = (Scene::new(), Server::new());
     install(&scene, &grant(&server), &url(&server));
-    let (house, prompts) = open(&scene, Some("no")).await;
+    let (application, prompts) = open(&scene, Some("no")).await;
     let expected = format!("holdfast ext grant weather --network 127.0.0.1:{}", server.port);
     for session in ["one", "two"] {
-        let told = said(&call(&house, session, "fetch").await);
+        let told = said(&call(&application, session, "fetch").await);
         assert!(
             told.starts_with("403: ") && told.contains("the user said no") && told.contains(&expected),
             "{told}"
         );
-        let recorded = asks(&house, session);
+        let recorded = asks(&application, session);
         assert_eq!(recorded.len(), 1, "{recorded:?}");
         assert!(recorded[0].2.to_string().contains("HF-3103"), "{recorded:?}");
-        assert!(again(&scene, &house, session).identical);
+        assert!(again(&scene, &application, session).identical);
     }
     assert_eq!((prompts.lock().unwrap().len(), server.asked()), (1, 0));
 }
@@ -230,14 +230,14 @@ async fn a_no_is_a_403_with_a_reason_and_stays_one() {
 async fn always_is_written_down_as_a_grant() {
     let (scene, server) = (Scene::new(), Server::new());
     install(&scene, &grant(&server), &url(&server));
-    let (house, prompts) = open(&scene, Some("always")).await;
-    assert!(said(&call(&house, "one", "fetch").await).contains("heard"));
+    let (application, prompts) = open(&scene, Some("always")).await;
+    assert!(said(&call(&application, "one", "fetch").await).contains("heard"));
     let written = fs::read_to_string(scene.folder.path().join("home/config/policy.yaml")).unwrap();
     assert!(written.contains("weather") && written.contains(&server.port.to_string()), "{written}");
-    house.runtime.stop("for a while").await.unwrap();
-    drop(house);
-    let (house, asked) = open(&scene, None).await;
-    assert!(said(&call(&house, "two", "fetch").await).contains("heard"));
+    application.runtime.stop("for a while").await.unwrap();
+    drop(application);
+    let (application, asked) = open(&scene, None).await;
+    assert!(said(&call(&application, "two", "fetch").await).contains("heard"));
     assert_eq!((prompts.lock().unwrap().len(), asked.lock().unwrap().len(), server.asked()), (1, 0, 2));
 }
 
@@ -271,8 +271,8 @@ async fn where_nobody_can_be_asked_it_is_denied() {
                 .remember_grant(&holdfast_policy::Grant { extension: "weather".into(), tied_to, give })
                 .unwrap();
         }
-        let (house, prompts) = open(&scene, answer).await;
-        let told = said(&call(&house, "one", "fetch").await);
+        let (application, prompts) = open(&scene, answer).await;
+        let told = said(&call(&application, "one", "fetch").await);
         assert!(told.starts_with("403: ") && told.contains(expected), "{told}");
         assert_eq!((prompts.lock().unwrap().len(), server.asked()), (0, 0), "{expected}");
     }
@@ -283,8 +283,8 @@ async fn what_a_manifest_does_not_ask_for_cannot_be_granted_for_good() {
     let (scene, server) = (Scene::new(), Server::new());
     install(&scene, "grants: { network: [elsewhere.example] }\n", &url(&server));
     fs::write(scene.extension("weather").join("post"), "").unwrap();
-    let (house, prompts) = open(&scene, Some("once")).await;
-    assert_eq!(said(&call(&house, "one", "fetch").await), "heard \"POST /today HTTP/1.1\"");
+    let (application, prompts) = open(&scene, Some("once")).await;
+    assert_eq!(said(&call(&application, "one", "fetch").await), "heard \"POST /today HTTP/1.1\"");
     assert_eq!(prompts.lock().unwrap()[0].1, ["once", "no"]);
 }
 
@@ -292,7 +292,7 @@ async fn what_a_manifest_does_not_ask_for_cannot_be_granted_for_good() {
 async fn a_manifest_without_grants_can_be_granted_for_good() {
     let (scene, server) = (Scene::new(), Server::new());
     install(&scene, "", &url(&server));
-    let (house, prompts) = open(&scene, Some("once")).await;
-    assert!(said(&call(&house, "one", "fetch").await).contains("heard"));
+    let (application, prompts) = open(&scene, Some("once")).await;
+    assert!(said(&call(&application, "one", "fetch").await).contains("heard"));
     assert_eq!(prompts.lock().unwrap()[0].1, ["once", "always", "no"]);
 }

@@ -12,7 +12,7 @@ use holdfast_contract::system_frames::{ExtensionState, LifecycleCommand};
 use holdfast_contract::wire::{Lane, Later};
 use holdfast_lane_native::{Lifecycle, NativeExtension, NativeLane, now};
 use holdfast_runtime::SilentSurface;
-use holdfast_runtime::diagnosis::troubles;
+use holdfast_runtime::diagnosis::recent_faults;
 use holdfast_testkit::wasm::{Does, manifest, tool};
 use holdfast_tests::scene::Scene;
 
@@ -115,10 +115,10 @@ async fn what_can_come_up_does_in_order_and_goes_in_the_reverse() {
     }
     let broken = write_broken(&scene);
     let plan = ApplicationConfig { built_ins: native, ..scene.plan() };
-    let house = Application::open(&plan, Arc::new(SilentSurface)).await.unwrap();
-    house.runtime.settled().await.unwrap();
+    let application = Application::open(&plan, Arc::new(SilentSurface)).await.unwrap();
+    application.runtime.settled().await.unwrap();
 
-    let all = house.runtime.extensions().await.unwrap();
+    let all = application.runtime.extensions().await.unwrap();
     let up = all.iter().filter(|it| it.active.is_some()).count();
     let down: Vec<_> = all.iter().filter(|it| it.active.is_none()).collect();
     assert_eq!(up, NATIVE + SANDBOXED + DECLARED, "{down:#?}");
@@ -134,17 +134,17 @@ async fn what_can_come_up_does_in_order_and_goes_in_the_reverse() {
     );
     assert!(message("helper").contains("`waits`, which failed"), "{}", message("helper"));
 
-    house.runtime.store().flush().unwrap();
-    let troubles = troubles(house.runtime.store(), None, 5).unwrap();
+    application.runtime.store().flush().unwrap();
+    let faults = recent_faults(application.runtime.store(), None, 5).unwrap();
     for id in broken.keys() {
-        let of_it: Vec<_> = troubles.iter().filter(|trouble| trouble.extension.as_str() == *id).collect();
-        assert!(!of_it.is_empty() && of_it.iter().all(|trouble| !trouble.fix.is_empty()), "{id}: {of_it:#?}");
+        let of_it: Vec<_> = faults.iter().filter(|fault| fault.extension.as_str() == *id).collect();
+        assert!(!of_it.is_empty() && of_it.iter().all(|fault| !fault.fix.is_empty()), "{id}: {of_it:#?}");
     }
-    let start = troubles.iter().find(|trouble| trouble.extension.as_str() == "broken-start").unwrap();
+    let start = faults.iter().find(|fault| fault.extension.as_str() == "broken-start").unwrap();
     assert_eq!((start.phase.as_str(), start.code), ("start", "HF-4003"));
 
-    house.runtime.stop("the test is over").await.unwrap();
-    let store = house.runtime.store();
+    application.runtime.stop("the test is over").await.unwrap();
+    let store = application.runtime.store();
     let frames = store.frames(&StreamId::system(), Seq(0)..).unwrap();
     let bodies: Vec<Body> = frames.iter().map(|frame| store.body(frame).unwrap()).collect();
     let found = |body: &Body| match body {

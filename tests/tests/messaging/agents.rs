@@ -281,10 +281,10 @@ impl Functions for Guide {
         arguments: Content,
         _: Arc<dyn Host>,
     ) -> Option<Later<Result<Content, Fault>>> {
-        let heard = arguments.value()["task"].as_str()?.to_owned();
-        let answer = match heard.as_str() {
+        let received = arguments.value()["task"].as_str()?.to_owned();
+        let answer = match received.as_str() {
             "goodbye" => json!({ "text": "until next time", "hand_back": true }),
-            _ => json!(format!("you said: {heard}")),
+            _ => json!(format!("you said: {received}")),
         };
         (role == Role::Agent && function == "invoke")
             .then(|| Box::pin(std::future::ready(Ok(Content::new(answer)))) as Later<_>)
@@ -378,8 +378,8 @@ async fn an_agent_that_would_never_stop_is_stopped_and_it_is_said_by_what() {
         })
         .await;
         assert_eq!(turn.await.unwrap().answer.unwrap().to_text(), "it did not end");
-        let heard = bodies(&lab.frames(), FrameKind::ChildEnded)[0].to_string();
-        assert!(heard.contains(told), "{told}: {heard}");
+        let received = bodies(&lab.frames(), FrameKind::ChildEnded)[0].to_string();
+        assert!(received.contains(told), "{told}: {received}");
         assert!(lab.frames_of("s1.1.1").iter().any(|frame| frame.envelope.kind == FrameKind::LimitReached));
         lab.stop().await;
     }

@@ -21,9 +21,9 @@ use serde_json::{Value, json};
 
 /// What an agent is told while another one answers it.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<CallUpdate>>>);
+struct Recording(Arc<Mutex<Vec<CallUpdate>>>);
 
-impl UpdateSink for Heard {
+impl UpdateSink for Recording {
     fn send(&self, update: CallUpdate) -> Later<()> {
         self.0.lock().unwrap().push(update);
         Box::pin(std::future::ready(()))
@@ -32,7 +32,7 @@ impl UpdateSink for Heard {
 
 /// Code that makes the host call that its task names, and answers with the outcome.
 #[derive(Clone, Default)]
-struct Surveyor(Heard);
+struct Surveyor(Recording);
 
 impl Functions for Surveyor {
     fn call(
@@ -42,7 +42,7 @@ impl Functions for Surveyor {
         arguments: Content,
         host: Arc<dyn Host>,
     ) -> Option<Later<Result<Content, Fault>>> {
-        let heard = self.0.clone();
+        let received = self.0.clone();
         let arguments = arguments.value().clone();
         let asked = arguments["task"].as_str()?.to_owned();
         (role == Role::Agent && function == "invoke").then(|| -> Later<_> {
@@ -52,7 +52,7 @@ impl Functions for Surveyor {
                     return Ok(Content::new(arguments["turn"].clone()));
                 };
                 let call = HostCall::of(kind, serde_json::from_str::<Value>(with).unwrap_or_default());
-                match host.call_streamed(call, None, Arc::new(heard)).await {
+                match host.call_streamed(call, None, Arc::new(received)).await {
                     Ok(answer) => Ok(Content::new(json!({ "got": answer.value() }))),
                     Err(fault) => Ok(Content::new(json!({ "refused": fault.code.as_str() }))),
                 }
@@ -78,7 +78,7 @@ fn results(lab: &Lab) -> Vec<Value> {
 
 #[tokio::test]
 async fn an_agent_in_code_uses_tools_models_and_agents_within_its_session() {
-    let heard = Surveyor::default();
+    let received = Surveyor::default();
     let lab = Lab::build()
         .script([
             asks("look"),
@@ -96,7 +96,7 @@ async fn an_agent_in_code_uses_tools_models_and_agents_within_its_session() {
         )
         .extension(NativeExtension::new("kit", "1.0.0").tool(echo()))
         .extension(NativeExtension::new("office", "1.0.0").agent(agent("poet", "wise")))
-        .extension(NativeExtension::new("hills", "1.0.0").agent(surveyor()).functions(heard.clone()))
+        .extension(NativeExtension::new("hills", "1.0.0").agent(surveyor()).functions(received.clone()))
         .start()
         .await;
     lab.say("go").await;
@@ -113,7 +113,7 @@ async fn an_agent_in_code_uses_tools_models_and_agents_within_its_session() {
     let called = bodies(&lab.frames_of("s1.1.4"), FrameKind::HostCalled);
     assert_eq!(called[0]["ask"], "model.invoke");
     assert_eq!(called[0]["spent"]["turns"], 1);
-    let updates = heard.0.0.lock().unwrap().clone();
+    let updates = received.0.0.lock().unwrap().clone();
     let song: Vec<&CallUpdate> = updates
         .iter()
         .filter(|it| !matches!(it, CallUpdate::Text(text) if text.to_text().starts_with("two")))

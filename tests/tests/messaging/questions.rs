@@ -237,10 +237,10 @@ async fn a_secret_is_not_asked_for_on_a_channel() {
 #[tokio::test]
 async fn what_is_typed_in_a_chat_is_a_message_and_one_turn() {
     let phone = Mailbox::default();
-    let heard = crate::fixtures::Takes::default();
+    let received = crate::fixtures::Takes::default();
     let listener = NativeExtension::new("listener", "1.0.0")
         .subscribes("user.message", holdfast_contract::manifest::HandlerSpec::Custom)
-        .subscriber(heard.clone());
+        .subscriber(received.clone());
     let lab = lab(&phone, policy(&[], Unattended::Deny), [ScriptStep::says("Hello.")])
         .extension(listener)
         .start()
@@ -249,8 +249,8 @@ async fn what_is_typed_in_a_chat_is_a_message_and_one_turn() {
     let said =
         lab.runtime.say_on_surface(session.id(), "chat", "hello".to_owned(), Vec::new()).await.unwrap();
     assert_eq!(said.answer.unwrap().to_text(), "Hello.");
-    lab.until("the event", |_| heard.all().len() == 1).await;
-    let event = heard.all().remove(0);
+    lab.until("the event", |_| received.all().len() == 1).await;
+    let event = received.all().remove(0);
     let payload = json!({ "text": "hello", "user_id": "owner", "channel_id": "chat", "session": "s1" });
     assert_eq!(event["payload"], payload);
     assert_eq!(inputs(&lab, "s1"), ["hello"]);

@@ -162,8 +162,8 @@ fn home() -> Scene {
 }
 
 /// What the generations of the sandboxed channel have told, in order.
-fn told(house: &Application) -> Vec<Told> {
-    let store = house.runtime.store();
+fn told(application: &Application) -> Vec<Told> {
+    let store = application.runtime.store();
     store.flush().unwrap();
     let mut told = Vec::new();
     for stream in holdfast_bus::streams() {
@@ -207,21 +207,21 @@ async fn replaced_on_disk(more: &str, side: Side) {
     let manifest = format!("{}grants: {{ interfaces: [events] }}\n{more}", manifest("relay", ""));
     fs::write(scene.extension("relay").join("manifest.yaml"), manifest).unwrap();
     scene.write("relay", &telltale(1));
-    let house = scene.open().await;
-    serves(&house, "relay", 1).await;
-    let traffic = Traffic::begin(&house.runtime);
+    let application = scene.open().await;
+    serves(&application, "relay", 1).await;
+    let traffic = Traffic::begin(&application.runtime);
     for reload in 1..=RELOADS {
         scene.write("relay", &telltale(reload + 1));
-        serves(&house, "relay", reload + 1).await;
+        serves(&application, "relay", reload + 1).await;
     }
     let counts = traffic.end().await;
     assert!(counts.0.iter().all(|said| *said > 10), "there was traffic: {counts:?}");
-    all_arrives(|| told(&house), side, counts).await;
+    all_arrives(|| told(&application), side, counts).await;
     for user in USERS {
-        let verdict = again(&scene, &house, &format!("relay.{user}"));
+        let verdict = again(&scene, &application, &format!("relay.{user}"));
         assert!(verdict.identical, "{user}: {verdict:#?}");
     }
-    house.runtime.stop("the test is over").await.unwrap();
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 /// A channel in plain Rust that polls for its users' messages, as one that holds a connection does, takes its time to send, and says of

@@ -95,8 +95,8 @@ async fn a_loop_that_never_waits_can_be_stopped_too() {
 async fn a_loop_that_ends_by_itself_is_a_fault() {
     let lab = with_loop(&Loops::Ends, &Takes::default(), &SandboxOptions::small()).start().await;
     lab.until("the fault", |lab| {
-        let troubles = lab.runtime.troubles(Some(&"clockwork".into())).unwrap();
-        troubles.iter().any(|it| it.phase == "service" && it.message.contains("has ended"))
+        let faults = lab.runtime.recent_faults(Some(&"clockwork".into())).unwrap();
+        faults.iter().any(|it| it.phase == "service" && it.message.contains("has ended"))
     })
     .await;
     lab.stop().await;

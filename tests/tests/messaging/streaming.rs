@@ -547,8 +547,8 @@ async fn a_component_that_traps_in_a_stream_has_the_whole_text_in_a_new_instance
     lab.until("the whole text", |_| said(&takes).contains(&json!(["whole", "ada", "good evening"]))).await;
     lab.until("the report", |lab| reported(lab, "chat.ada").len() == 1).await;
     assert!(reported(&lab, "chat.ada")[0].is_some());
-    let troubles = lab.runtime.troubles(Some(&"chat".into())).unwrap();
-    assert!(troubles.iter().any(|it| it.phase == "stream-chunk"), "{troubles:#?}");
+    let faults = lab.runtime.recent_faults(Some(&"chat".into())).unwrap();
+    assert!(faults.iter().any(|it| it.phase == "stream-chunk"), "{faults:#?}");
     lab.stop().await;
 }
 

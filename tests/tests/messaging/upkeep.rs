@@ -23,7 +23,7 @@ async fn the_agent_is_told_what_went_wrong_as_the_command_tells_it() {
     lab.runtime.settled().await.unwrap();
     lab.say("what is wrong?").await;
     let told: Vec<_> = outcomes(&lab).into_iter().map(Result::unwrap).collect();
-    let expected = serde_json::to_value(lab.runtime.troubles(None).unwrap()).unwrap();
+    let expected = serde_json::to_value(lab.runtime.recent_faults(None).unwrap()).unwrap();
     assert_eq!(told[0], expected);
     let first = &told[0][0];
     let fields = ["extension", "phase", "code", "message"].map(|name| first[name].as_str().unwrap());

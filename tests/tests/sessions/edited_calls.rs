@@ -14,9 +14,9 @@ use holdfast_testkit::{Lab, Script, ScriptStep};
 use serde_json::json;
 
 /// A script that keeps what it is shown of results.
-struct Heard(Script, Arc<Mutex<Vec<Option<Content>>>>);
+struct Recording(Script, Arc<Mutex<Vec<Option<Content>>>>);
 
-impl Model for Heard {
+impl Model for Recording {
     fn complete(&self, ask: Box<ModelRequest>, deltas: Deltas) -> Later<Result<ModelReturned, ModelFailed>> {
         let edits = ask.messages.iter().filter_map(|message| match message {
             Message::Tool { edited, .. } => Some(edited.clone()),
@@ -39,11 +39,11 @@ async fn the_model_is_told_the_arguments_that_the_user_put_in_place_of_its_own()
         ("denied", Answer::Deny { reason: "no".to_owned() }, None),
     ];
     for (what, answer, told) in cases {
-        let heard = Arc::default();
+        let received = Arc::default();
         let steps = [ScriptStep::calls([("write", json!({ "to": "eve" }))]), ScriptStep::says("done")];
         let lab = Lab::build()
             .profile(Profile::Standard)
-            .model("script", Heard(Script::new(steps), Arc::clone(&heard)))
+            .model("script", Recording(Script::new(steps), Arc::clone(&received)))
             .extension(NativeExtension::new("kit", "1.0.0").tool(write()))
             .start()
             .await;
@@ -51,7 +51,7 @@ async fn the_model_is_told_the_arguments_that_the_user_put_in_place_of_its_own()
         let asked = lab.approval().await;
         lab.session().approve(asked.approval, answer).await.unwrap();
         turn.await.unwrap();
-        assert_eq!(*heard.lock().unwrap(), [told.map(Content::new)], "{what}");
+        assert_eq!(*received.lock().unwrap(), [told.map(Content::new)], "{what}");
         assert!(lab.replay("s1").identical, "{what}");
         lab.stop().await;
     }

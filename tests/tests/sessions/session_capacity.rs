@@ -33,9 +33,9 @@ fn lab(options: SandboxOptions, waits: bool, effects: EffectClass) -> LabBuilder
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_sessions_stay_open() {
     const SESSIONS: usize = 10_000;
-    const AT_ONCE: usize = 50;
+    const CONCURRENT_TURNS: usize = 50;
     let options = SandboxOptions::small();
-    assert!(AT_ONCE < options.pools.instances as usize && options.pools.instances < 100);
+    assert!(CONCURRENT_TURNS < options.pools.instances as usize && options.pools.instances < 100);
     let lab = lab(options, false, EffectClass::Pure).start().await;
     let mut open: Vec<SessionHandle> = Vec::with_capacity(SESSIONS);
     let mut turns = JoinSet::new();
@@ -43,7 +43,7 @@ async fn ten_thousand_sessions_stay_open() {
         let session = lab.open(&format!("session-{number}"));
         open.push(session.clone());
         turns.spawn(async move { session.say("test", "go").await.unwrap() });
-        if turns.len() == AT_ONCE {
+        if turns.len() == CONCURRENT_TURNS {
             let report = turns.join_next().await.unwrap().unwrap();
             assert!(matches!(report.outcome, TurnOutcome::Answered), "{report:?}");
         }

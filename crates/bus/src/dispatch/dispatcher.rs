@@ -139,10 +139,10 @@ impl BusInner {
     fn decide(&self, state: &mut Queues, now: Millis) -> Then {
         let idle = state.pipeline.is_empty();
         let gives_up = matches!(state.standing, BusState::Closing { by } if by <= now);
-        if state.standing == BusState::Abandoned || (state.trouble.is_some() && idle && gives_up) {
+        if state.standing == BusState::Abandoned || (state.write_failure.is_some() && idle && gives_up) {
             return Then::End;
         }
-        if state.trouble.is_some() {
+        if state.write_failure.is_some() {
             return if idle && state.retry_at <= now { Then::Reload } else { Then::Wait };
         }
         self.hand_over(state, now);
@@ -172,7 +172,7 @@ impl BusInner {
         fail::fail_point!("bus::before_record");
         let waits = !hand.starts.is_empty() || state.standing != BusState::Open;
         let haste = if waits { CommitPriority::Awaited } else { CommitPriority::None };
-        // A failure is stored in `trouble`, which the next iteration handles.
+        // A failure is stored in `write_failure`, which the next iteration handles.
         let _receipt = state.hand_over(&self.store, hand, haste, true);
     }
 
@@ -207,7 +207,7 @@ impl Queues {
             };
             match problem {
                 None => {
-                    self.troubles = 0;
+                    self.write_failures = 0;
                     names.iter().for_each(|name| drop(self.names.remove(name)));
                     starts.extend(going);
                 }
@@ -227,9 +227,9 @@ impl Queues {
 
     /// Stops writing until the state has been reloaded: immediately the first time, then after a pause.
     fn meet_trouble(&mut self, problem: Problem, now: Millis) {
-        self.trouble = Some(problem);
-        self.retry_at = if self.troubles == 0 { now } else { now.plus(RELOAD_PAUSE) };
-        self.troubles += 1;
+        self.write_failure = Some(problem);
+        self.retry_at = if self.write_failures == 0 { now } else { now.plus(RELOAD_PAUSE) };
+        self.write_failures += 1;
     }
 
     fn take_up(&mut self, reports: Vec<DeliveryReport>, ended: &mut Vec<Ticket>) {
@@ -344,7 +344,7 @@ impl Queues {
             BusState::Closing { by } => Some(by),
             BusState::Open | BusState::Abandoned => None,
         };
-        let retry = self.trouble.as_ref().map(|_| self.retry_at);
+        let retry = self.write_failure.as_ref().map(|_| self.retry_at);
         times.chain([closing, retry]).flatten().filter(|time| *time > now).min()
     }
 }

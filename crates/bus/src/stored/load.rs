@@ -82,7 +82,7 @@ impl Queues {
                 subscriber.queue.resume(known.line, known.id);
             }
         }
-        self.trouble = None;
+        self.write_failure = None;
     }
 
     /// The index of a subscriber, which is added if it is new.

@@ -99,9 +99,9 @@ pub(crate) fn ask(
     asked: &Prompt,
     terminal: &Terminal,
     withdrawn: &AtomicBool,
-    ink: TextStyle,
+    text_style: TextStyle,
 ) -> QuestionReply {
-    let dialogue = Dialogue { terminal, withdrawn, ink };
+    let dialogue = Dialogue { terminal, withdrawn, text_style };
     match &asked.question {
         PromptKind::Approval(approval) => dialogue.approval(approval),
         PromptKind::Extension { extension, question } => dialogue.extension(extension, question),
@@ -111,15 +111,23 @@ pub(crate) fn ask(
 /// A line for a question of our own, if there is one.
 pub(crate) fn read_line(terminal: &Terminal, prompt: &str) -> Option<String> {
     let withdrawn = AtomicBool::new(false);
-    Dialogue { terminal, withdrawn: &withdrawn, ink: TextStyle::Plain }.line(prompt, true).ok()
+    Dialogue { terminal, withdrawn: &withdrawn, text_style: TextStyle::Plain }.line(prompt, true).ok()
 }
 
 /// The lines that describe a call: whose, with what, and who asks why. All of them, or as many as fit a screen.
-pub(crate) fn described(ink: TextStyle, columns: usize, asked: &ApprovalInfo, all: bool) -> CallDescription {
+pub(crate) fn described(
+    text_style: TextStyle,
+    columns: usize,
+    asked: &ApprovalInfo,
+    all: bool,
+) -> CallDescription {
     let ApprovalInfo { call, tool, extension, arguments, reasons, .. } = asked;
     let headline = format!("{} wants to run (call {call})", one_line(tool.as_str()));
-    let mut lines =
-        vec![format!("{} {}", ink.notable("?"), ink.bold(&cut(&headline, columns.saturating_sub(2))))];
+    let mut lines = vec![format!(
+        "{} {}",
+        text_style.notable("?"),
+        text_style.bold(&cut(&headline, columns.saturating_sub(2)))
+    )];
     if let Some(extension) = extension {
         lines.push(margined(&format!("a tool of `{extension}`"), columns));
     }
@@ -139,7 +147,7 @@ pub(crate) fn described(ink: TextStyle, columns: usize, asked: &ApprovalInfo, al
         } else {
             "… v shows all".to_owned()
         };
-        lines.push(format!("  {}", ink.dim(&what)));
+        lines.push(format!("  {}", text_style.dim(&what)));
     }
     for GateReason { hook, reason } in reasons {
         let why = format!("{}: {}", one_line(hook.as_str()), one_line(reason));
@@ -160,18 +168,19 @@ pub(crate) struct CallDescription {
 struct Dialogue<'a> {
     terminal: &'a Terminal,
     withdrawn: &'a AtomicBool,
-    ink: TextStyle,
+    text_style: TextStyle,
 }
 
 impl Dialogue<'_> {
     fn approval(&self, asked: &ApprovalInfo) -> QuestionReply {
         let describe = |all: bool| {
-            let described = described(self.ink, self.terminal.width(), asked, all);
+            let described = described(self.text_style, self.terminal.width(), asked, all);
             for line in described.lines {
                 self.terminal.show(&format!("{line}\n"));
             }
             let reach = "s and a allow it with any arguments: s in this session, a always, also unattended";
-            self.terminal.show(&format!("{}\n", self.ink.dim(&margined(reach, self.terminal.width()))));
+            self.terminal
+                .show(&format!("{}\n", self.text_style.dim(&margined(reach, self.terminal.width()))));
             described.cut
         };
         let view = if describe(false) { ", v all" } else { "" };
@@ -253,7 +262,7 @@ impl Dialogue<'_> {
                 Err(error) => {
                     let place = format!("line {}, column {}", error.line(), error.column());
                     self.terminal
-                        .show(&format!("  {}\n", self.ink.bad(&format!("this is not JSON: {error}"))));
+                        .show(&format!("  {}\n", self.text_style.bad(&format!("this is not JSON: {error}"))));
                     self.terminal.show(&format!(
                         "  {} at {place}; fix it, or Ctrl-C to go back\n",
                         near(&text, &error)
@@ -290,7 +299,7 @@ impl Dialogue<'_> {
         if let Err(error) = &edited {
             self.terminal.show(&format!(
                 "  {}\n",
-                self.ink.bad(&format!("the editor `{}`: {error}", one_line(program)))
+                self.text_style.bad(&format!("the editor `{}`: {error}", one_line(program)))
             ));
         }
         edited.ok()
@@ -300,7 +309,7 @@ impl Dialogue<'_> {
         let columns = self.terminal.width();
         let headline = |prompt: &str| {
             let who = cut(&format!("`{extension}` asks:"), columns.saturating_sub(2));
-            self.terminal.show(&format!("{} {}\n", self.ink.notable("?"), self.ink.bold(&who)));
+            self.terminal.show(&format!("{} {}\n", self.text_style.notable("?"), self.text_style.bold(&who)));
             self.terminal.show(&format!("{}\n", margined(prompt, columns)));
         };
         match question {
@@ -413,13 +422,14 @@ impl Dialogue<'_> {
 
 /// The letters that stand for options which are few short words with different first letters.
 fn letters(options: &[String]) -> Option<Vec<char>> {
-    const MOST: usize = 5;
-    const LONGEST: usize = 16;
-    let is_word =
-        |option: &String| option.len() <= LONGEST && option.bytes().all(|byte| byte.is_ascii_lowercase());
+    const MAX_WORDS: usize = 5;
+    const MAX_WORD_BYTES: usize = 16;
+    let is_word = |option: &String| {
+        option.len() <= MAX_WORD_BYTES && option.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
     let letters: Vec<char> = options.iter().filter_map(|option| option.chars().next()).collect();
     let distinct: BTreeSet<&char> = letters.iter().collect();
-    let fit = (1..=MOST).contains(&options.len()) && options.iter().all(is_word);
+    let fit = (1..=MAX_WORDS).contains(&options.len()) && options.iter().all(is_word);
     (fit && distinct.len() == options.len()).then_some(letters)
 }
 

@@ -67,7 +67,13 @@ impl Calls {
     }
 
     /// Takes a frame, and gives the call that it ends.
-    pub(crate) fn frame(&mut self, at: Millis, body: &Body, ink: TextStyle, columns: usize) -> Option<Over> {
+    pub(crate) fn frame(
+        &mut self,
+        at: Millis,
+        body: &Body,
+        text_style: TextStyle,
+        columns: usize,
+    ) -> Option<Over> {
         match body {
             Body::TurnStarted(_) => (self.contents, self.open) = Default::default(),
             Body::ModelReturned(returned) => {
@@ -112,14 +118,15 @@ impl Calls {
                 let hint = settled.render.as_ref().map(Content::value).map(Hint::read).unwrap_or(own.hint);
                 let summary = result.as_ref().and_then(|it| hint.summary(open.arguments.as_ref(), it));
                 let end = match settled.status {
-                    CallStatus::Done => ink.good(&format!("ok {spent} ms")),
+                    CallStatus::Done => text_style.good(&format!("ok {spent} ms")),
                     status => {
                         let word = word(status);
-                        ink.bad(&fault.map_or(word.to_owned(), |fault| format!("{word}: {fault}")))
+                        text_style.bad(&fault.map_or(word.to_owned(), |fault| format!("{word}: {fault}")))
                     }
                 };
-                let line = line(ink, columns, &open, summary.as_deref(), &end);
-                let block = result.as_ref().and_then(|it| hint.block(it, ink, columns)).unwrap_or_default();
+                let line = line(text_style, columns, &open, summary.as_deref(), &end);
+                let block =
+                    result.as_ref().and_then(|it| hint.block(it, text_style, columns)).unwrap_or_default();
                 let asked = result.filter(|_| own.renderer && settled.render.is_none()).map(|result| {
                     let arguments = open.arguments.clone().unwrap_or_default();
                     ToolRender { tool: open.tool, arguments, result }
@@ -168,13 +175,13 @@ fn shortest_first(arguments: &Content) -> String {
 }
 
 /// The arguments, or what the tool says in their place, are shortened first; how it ended is always shown whole.
-fn line(ink: TextStyle, columns: usize, open: &Open, summary: Option<&str>, end: &str) -> String {
+fn line(text_style: TextStyle, columns: usize, open: &Open, summary: Option<&str>, end: &str) -> String {
     let tool = one_line(open.tool.as_str());
     let room = columns.min(160).saturating_sub(tool.width() + 20).max(12);
     let arguments = || open.arguments.as_ref().map(|it| safe_json(&shortest_first(it))).unwrap_or_default();
     let words = summary.map_or_else(arguments, str::to_owned);
     let words = cut(&one_line(&words), room);
-    format!("{} {} {} … {end}", ink.dim("⏺"), ink.bold(&tool), ink.dim(&words))
+    format!("{} {} {} … {end}", text_style.dim("⏺"), text_style.bold(&tool), text_style.dim(&words))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl Input {
     pub(crate) fn start(
         terminal: Option<Arc<Terminal>>,
         history: PathBuf,
-        ink: TextStyle,
+        text_style: TextStyle,
         words: Words,
     ) -> Result<Self, Problem> {
         let (wanted, wants) = blocking::channel();
@@ -74,9 +74,9 @@ impl Input {
         let mut printer: Option<Box<dyn ExternalPrinter + Send>> = None;
         let begun = match terminal {
             Some(terminal) => {
-                let mut editor = editor(&history, ink, words)?;
+                let mut editor = editor(&history, text_style, words)?;
                 printer = editor.create_external_printer().ok().map(|printer| Box::new(printer) as _);
-                let read = move || at_terminal(&wants, &types, &mut editor, &terminal, &history, ink);
+                let read = move || at_terminal(&wants, &types, &mut editor, &terminal, &history, text_style);
                 std::thread::Builder::new().name("chat-input".to_owned()).spawn(read)
             }
             None => {
@@ -122,12 +122,14 @@ fn at_terminal(
     editor: &mut Editor<Slash, DefaultHistory>,
     terminal: &Terminal,
     history: &Path,
-    ink: TextStyle,
+    text_style: TextStyle,
 ) {
     while let Ok(wanted) = wants.recv() {
         let typed = match wanted {
             InputRequest::Line => terminal.prompt(|| line(editor, history)),
-            InputRequest::Answer(asked, withdrawn) => Typed::Reply(ask(&asked, terminal, &withdrawn, ink)),
+            InputRequest::Answer(asked, withdrawn) => {
+                Typed::Reply(ask(&asked, terminal, &withdrawn, text_style))
+            }
         };
         if types.send(typed).is_err() {
             return;
@@ -174,7 +176,11 @@ const PROMPT: &str = "› ";
 /// What stands before the lines that follow it.
 const MORE: &str = "… ";
 
-fn editor(history: &Path, ink: TextStyle, words: Words) -> Result<Editor<Slash, DefaultHistory>, Problem> {
+fn editor(
+    history: &Path,
+    text_style: TextStyle,
+    words: Words,
+) -> Result<Editor<Slash, DefaultHistory>, Problem> {
     let broken =
         |error: ReadlineError| Problem::new(Code::Internal, format!("the terminal cannot be used: {error}"));
     let config = Config::builder()
@@ -187,7 +193,7 @@ fn editor(history: &Path, ink: TextStyle, words: Words) -> Result<Editor<Slash, 
         .build();
     let mut editor = Editor::with_config(config).map_err(broken)?;
     editor.set_auto_add_history(false);
-    editor.set_helper(Some(Slash { words, ink, history: HistoryHinter::default() }));
+    editor.set_helper(Some(Slash { words, text_style, history: HistoryHinter::default() }));
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
     editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(Clear)));
     if let Some(folder) = history.parent() {
@@ -212,7 +218,7 @@ impl ConditionalEventHandler for Clear {
 /// Completes slash commands, and hints at them and at earlier lines.
 struct Slash {
     words: Words,
-    ink: TextStyle,
+    text_style: TextStyle,
     history: HistoryHinter,
 }
 
@@ -272,11 +278,11 @@ impl Completer for Slash {
 
 impl Highlighter for Slash {
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
-        Cow::Owned(self.ink.bold(prompt))
+        Cow::Owned(self.text_style.bold(prompt))
     }
 
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        Cow::Owned(self.ink.dim(hint))
+        Cow::Owned(self.text_style.dim(hint))
     }
 }
 

@@ -67,37 +67,37 @@ impl Hint {
     }
 
     /// The result in its form, whole lines; none if there is no form for it.
-    pub(crate) fn block(&self, result: &Content, ink: TextStyle, columns: usize) -> Option<String> {
+    pub(crate) fn block(&self, result: &Content, text_style: TextStyle, columns: usize) -> Option<String> {
         let form = self.form?;
         let whole = result.value();
         let shown = self.of.as_ref().map_or(Some(whole), |name| whole.get(name))?;
         let room = columns.saturating_sub(MARGIN).max(8);
         let lines: Vec<String> = match form {
-            Form::Markdown => return Some(markdown(&plain(shown), ink, columns)),
-            Form::Table => table(shown, ink, room)?,
+            Form::Markdown => return Some(markdown(&plain(shown), text_style, columns)),
+            Form::Table => table(shown, text_style, room)?,
             Form::Json => {
                 let pretty = serde_json::to_string_pretty(shown).ok()?;
                 safe_json(&pretty).lines().map(|line| cut(line, room)).collect()
             }
-            Form::Code => plainly(shown).map(|line| ink.paint("36", &cut(&line, room))).collect(),
-            Form::Diff => plainly(shown).map(|line| changed(&cut(&line, room), ink)).collect(),
+            Form::Code => plainly(shown).map(|line| text_style.paint("36", &cut(&line, room))).collect(),
+            Form::Diff => plainly(shown).map(|line| changed(&cut(&line, room), text_style)).collect(),
         };
-        Some(shortened(lines.into_iter().map(|line| format!("{:MARGIN$}{line}", "")).collect(), ink))
+        Some(shortened(lines.into_iter().map(|line| format!("{:MARGIN$}{line}", "")).collect(), text_style))
     }
 }
 
 /// Markdown of an extension, behind the margin.
-pub(crate) fn markdown(text: &str, ink: TextStyle, columns: usize) -> String {
-    let mut markdown = Markdown::new(ink, columns, MARGIN);
+pub(crate) fn markdown(text: &str, text_style: TextStyle, columns: usize) -> String {
+    let mut markdown = Markdown::new(text_style, columns, MARGIN);
     let shown = markdown.push(text) + &markdown.finish();
-    shortened(shown.lines().map(str::to_owned).collect(), ink)
+    shortened(shown.lines().map(str::to_owned).collect(), text_style)
 }
 
-fn shortened(mut lines: Vec<String>, ink: TextStyle) -> String {
+fn shortened(mut lines: Vec<String>, text_style: TextStyle) -> String {
     let more = lines.len().saturating_sub(MAX_RESULT_LINES);
     if more > 0 {
         lines.truncate(MAX_RESULT_LINES);
-        lines.push(format!("{:MARGIN$}{}", "", ink.dim(&format!("… {more} more lines"))));
+        lines.push(format!("{:MARGIN$}{}", "", text_style.dim(&format!("… {more} more lines"))));
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
@@ -112,19 +112,19 @@ fn plainly(value: &Value) -> impl Iterator<Item = String> {
     lines.into_iter()
 }
 
-fn changed(line: &str, ink: TextStyle) -> String {
+fn changed(line: &str, text_style: TextStyle) -> String {
     match line.chars().next() {
-        Some('+') if line.starts_with("+++") => ink.bold(line),
-        Some('-') if line.starts_with("---") => ink.bold(line),
-        Some('+') => ink.good(line),
-        Some('-') => ink.bad(line),
-        Some('@') => ink.dim(line),
+        Some('+') if line.starts_with("+++") => text_style.bold(line),
+        Some('-') if line.starts_with("---") => text_style.bold(line),
+        Some('+') => text_style.good(line),
+        Some('-') => text_style.bad(line),
+        Some('@') => text_style.dim(line),
         _ => line.to_owned(),
     }
 }
 
 /// A list of objects as a table: its columns are the fields, in the order of their names.
-fn table(rows: &Value, ink: TextStyle, room: usize) -> Option<Vec<String>> {
+fn table(rows: &Value, text_style: TextStyle, room: usize) -> Option<Vec<String>> {
     let rows: Vec<&Map<String, Value>> =
         rows.as_array()?.iter().map(Value::as_object).collect::<Option<_>>()?;
     let mut names: Vec<&String> = rows.iter().flat_map(|row| row.keys()).collect();
@@ -150,7 +150,7 @@ fn table(rows: &Value, ink: TextStyle, room: usize) -> Option<Vec<String>> {
     };
     let mut lines: Vec<String> = all.iter().map(line).collect();
     if let Some(head) = lines.first_mut() {
-        *head = ink.bold(head);
+        *head = text_style.bold(head);
     }
     Some(lines)
 }

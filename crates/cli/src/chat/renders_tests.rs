@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-fn block(hint: Value, result: Value, ink: TextStyle) -> Option<String> {
-    Hint::read(&hint).block(&Content::new(result), ink, 60)
+fn block(hint: Value, result: Value, text_style: TextStyle) -> Option<String> {
+    Hint::read(&hint).block(&Content::new(result), text_style, 60)
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::text::style::TextStyle;
 
 /// Where everything but the prompt and questions is shown.
 pub(crate) struct Screen {
-    pub ink: TextStyle,
+    pub text_style: TextStyle,
     terminal: bool,
     printer: Option<Box<dyn ExternalPrinter + Send>>,
     /// Whether the user has the prompt before them.
@@ -28,11 +28,11 @@ pub(crate) enum Speaker {
 
 impl Screen {
     pub(crate) fn new(
-        ink: TextStyle,
+        text_style: TextStyle,
         terminal: bool,
         printer: Option<Box<dyn ExternalPrinter + Send>>,
     ) -> Self {
-        Self { ink, terminal, printer, prompting: false, text: None, status: false }
+        Self { text_style, terminal, printer, prompting: false, text: None, status: false }
     }
 
     /// The columns of a line.
@@ -68,9 +68,9 @@ impl Screen {
         if self.text.as_ref().is_some_and(|(speaking, _)| *speaking != voice) {
             self.settle();
         }
-        let (ink, columns, margin) = (self.ink, width(), if self.terminal { 2 } else { 0 });
+        let (text_style, columns, margin) = (self.text_style, width(), if self.terminal { 2 } else { 0 });
         let (_, markdown) = self.text.get_or_insert_with(|| {
-            let markdown = Markdown::new(ink, columns, margin);
+            let markdown = Markdown::new(text_style, columns, margin);
             (voice, if voice == Speaker::Reasoning { markdown.dim() } else { markdown })
         });
         let out = markdown.push(text);
@@ -80,7 +80,7 @@ impl Screen {
     /// Shows a whole text.
     pub(crate) fn whole(&mut self, text: &str) {
         self.settle();
-        let mut markdown = Markdown::new(self.ink, width(), if self.terminal { 2 } else { 0 });
+        let mut markdown = Markdown::new(self.text_style, width(), if self.terminal { 2 } else { 0 });
         let out = markdown.push(text) + &markdown.finish();
         self.write(&out);
     }
@@ -98,7 +98,7 @@ impl Screen {
         if !self.terminal || self.prompting || self.text.is_some() {
             return;
         }
-        let line = text.map(|text| self.ink.dim(&cut(&one_line(text), width().saturating_sub(1))));
+        let line = text.map(|text| self.text_style.dim(&cut(&one_line(text), width().saturating_sub(1))));
         if line.is_some() || self.status {
             show(&format!("\r\x1b[K{}", line.as_deref().unwrap_or_default()));
         }

@@ -52,9 +52,9 @@ fn turn_step(frame: &ReadFrame) -> Option<String> {
                 .as_ref()
                 .map_or("the session's own model".to_owned(), |hook| format!("chosen by {hook}"));
             let advice: Vec<&str> = routed.advice.iter().map(|model| model.as_str()).collect();
-            let heard =
+            let advised =
                 if advice.is_empty() { String::new() } else { format!("; advice: {}", advice.join(", ")) };
-            format!("model {} ({by}{heard})", routed.model)
+            format!("model {} ({by}{advised})", routed.model)
         }
         Body::ModelFailed(failed) => format!("the model failed: {}", failed.fault),
         Body::HookDecided(decided) if !matches!(decided.decision, Decision::Continue | Decision::Allow) => {

@@ -47,7 +47,7 @@ pub(crate) fn read(path: &Path) -> Result<Attachment, Problem> {
 }
 
 /// What a tool has made, in a line.
-pub(crate) fn made(file: &Attachment) -> String {
+pub(crate) fn made_by_tool(file: &Attachment) -> String {
     one_line(&format!("made {}", Artifact::from(file.clone())))
 }
 

@@ -111,16 +111,16 @@ impl Questions {
             (asked.request, Arc::new(AtomicBool::new(false)), self.reply.clone());
         let quiet = Quiet::new();
         let own = if self.terminal.is_none() { TerminalGuard::take() } else { None };
-        let Some(at) = own.as_ref().or(self.terminal.as_ref()).map(|lent| lent.0.clone()) else {
+        let Some(at) = own.as_ref().or(self.terminal.as_ref()).map(|guard| guard.0.clone()) else {
             // There is no receiver once the turn is over.
             let _over = reply.send((request, unanswered(&asked.question)));
             return;
         };
         let still_wanted = withdrawn.clone();
         self.open = Some(Open { request, withdrawn, _terminal: own, _quiet: quiet });
-        let ink = if crate::colors() { TextStyle::Color } else { TextStyle::Plain };
+        let text_style = if crate::colors() { TextStyle::Color } else { TextStyle::Plain };
         tokio::task::spawn_blocking(move || {
-            let answer = match ask(&asked, &at, &still_wanted, ink) {
+            let answer = match ask(&asked, &at, &still_wanted, text_style) {
                 QuestionReply::End => unanswered(&asked.question),
                 answer => answer,
             };
@@ -147,8 +147,8 @@ fn unanswered(question: &PromptKind) -> QuestionReply {
 /// Asks one question, of no turn that is followed here; `None` if there is no terminal.
 pub(crate) fn ask_now(asked: &Prompt) -> Option<QuestionReply> {
     let terminal = TerminalGuard::take()?;
-    let ink = if crate::colors() { TextStyle::Color } else { TextStyle::Plain };
-    Some(ask(asked, &terminal.0, &AtomicBool::new(false), ink))
+    let text_style = if crate::colors() { TextStyle::Color } else { TextStyle::Plain };
+    Some(ask(asked, &terminal.0, &AtomicBool::new(false), text_style))
 }
 
 /// A line from the user; `None` if there is no user, or no answer.
@@ -188,11 +188,11 @@ impl Drop for TerminalGuard {
 /// From now on, a signal that ends the program gives the terminal back first.
 fn leave_with_signals() -> Result<(), Problem> {
     for kind in [SignalKind::terminate(), SignalKind::hangup()] {
-        let mut heard = signal(kind).map_err(|error| {
+        let mut signals = signal(kind).map_err(|error| {
             Problem::new(Code::Internal, format!("could not install a signal handler: {error}"))
         })?;
         tokio::spawn(async move {
-            if heard.recv().await.is_some() {
+            if signals.recv().await.is_some() {
                 if let Some(terminal) = TAKEN.lock().take() {
                     terminal.leave();
                 }

@@ -114,7 +114,7 @@ impl OwnerCommand {
             Self::Channels => list::channels(output, link).await,
             Self::Ext(OwnerExt::List) => list::extensions(output, link).await,
             Self::Ext(OwnerExt::Show { id }) => list::extension(output, link, &id).await,
-            Self::Ext(OwnerExt::Doctor { id }) => list::troubles(output, link, id).await,
+            Self::Ext(OwnerExt::Doctor { id }) => list::recent_faults(output, link, id).await,
             Self::Ext(OwnerExt::Restart { id }) => {
                 forget_failed_installations(&plan.home.environments());
                 list::restart(output, link, id).await

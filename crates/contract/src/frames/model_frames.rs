@@ -82,11 +82,11 @@ bodies! {
         /// How many windows were judged.
         windows: u32,
         /// All answers other than "no objection", by window and in the order of the hooks.
-        words: Vec<ChunkWord>,
+        words: Vec<ChunkVerdict>,
     } holds text;
 
     /// What a guardrail said about one window of a streamed text.
-    struct ChunkWord {
+    struct ChunkVerdict {
         /// Which window, from 0.
         window: u32,
         /// The guardrail.

@@ -9,7 +9,7 @@ use crate::hook::Decision;
 use crate::ids::HookId;
 use crate::message::LimitKind;
 use crate::problem::Fault;
-use crate::session_frames::{ChunkWord, GateReason, StreamGuarded};
+use crate::session_frames::{ChunkVerdict, GateReason, StreamGuarded};
 use crate::wire::CallUpdate;
 
 /// How a turn ended.
@@ -44,7 +44,7 @@ pub enum ChunkSaid {
     Faulted(Fault),
 }
 
-impl ChunkWord {
+impl ChunkVerdict {
     /// Why nothing more of the text may be shown: the guardrail stops it, or has failed.
     pub fn objection(&self) -> Option<String> {
         match &self.said {
@@ -57,12 +57,12 @@ impl ChunkWord {
 impl StreamGuarded {
     /// Why nothing more of the text may be shown, if so: the first objection.
     pub fn objection(&self) -> Option<String> {
-        self.words.iter().find_map(ChunkWord::objection)
+        self.words.iter().find_map(ChunkVerdict::objection)
     }
 
     /// Each guardrail that objected or remarked, with its reason.
     pub fn reasons(&self) -> Vec<GateReason> {
-        let reason = |word: &ChunkWord| match &word.said {
+        let reason = |word: &ChunkVerdict| match &word.said {
             ChunkSaid::Decided(decision) => decision.remark().map(str::to_owned).or_else(|| word.objection()),
             ChunkSaid::Faulted(_) => word.objection(),
         };

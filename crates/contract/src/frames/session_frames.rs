@@ -22,7 +22,7 @@ pub use super::host_frames::{
     ClockRead, HostCalled, RandomDrawn, SecretUsed, StateWritten, UiAnswered, UiRequested,
 };
 pub use super::model_frames::{
-    ChunkWord, CompactionApplied, CompactionProvided, CompactionRequested, CompactionStarted, ModelFailed,
+    ChunkVerdict, CompactionApplied, CompactionProvided, CompactionRequested, CompactionStarted, ModelFailed,
     ModelRequested, ModelReturned, ModelRouted, PreviewAsked, PreviewedBy, StreamGuarded, StreamInterrupted,
 };
 pub use super::session_choices::{

@@ -94,8 +94,8 @@ pub fn sent(arguments: &Content) -> Result<(Option<String>, Attachment), Fault> 
 /// not taken. None where the result carries no files.
 pub fn taken_out(result: &Content) -> Option<(Vec<Artifact>, Content)> {
     let fields = result.value().as_object()?;
-    let carried = fields.get(FIELD)?.as_array().filter(|carried| !carried.is_empty())?;
-    let files: Vec<Artifact> = carried.iter().map(file).collect::<Option<_>>()?;
+    let attached = fields.get(FIELD)?.as_array().filter(|attached| !attached.is_empty())?;
+    let files: Vec<Artifact> = attached.iter().map(file).collect::<Option<_>>()?;
     let checked = check(&files);
     let said: Vec<Value> = match &checked {
         Ok(()) => files.iter().map(|file| file.to_string().into()).collect(),

@@ -55,7 +55,7 @@ fn call(mut rpc: Rpc, calls: &AtomicUsize, stop: &AtomicBool) -> Rpc {
         let told = rpc.ask("session.send", json!({ "session": opened["session"], "text": text }));
         let ends = told["answer"]["json"].as_array().unwrap_or_else(|| panic!("{text}: {told:#}"));
         assert!(ends.len() == 2 && ends[0] == ends[1], "two versions in one answer: {told:#}");
-        rpc.heard.clear();
+        rpc.received.clear();
         calls.fetch_add(1, Ordering::Relaxed);
     }
     rpc

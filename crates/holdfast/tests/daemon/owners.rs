@@ -115,7 +115,7 @@ fn turn(rpc: &mut Rpc, session: &str, answers: &[Value]) -> (Vec<Value>, Value) 
     }
     let end = rpc.answer(sent);
     assert!(end.get("error").is_none(), "{end}");
-    assert!(!rpc.asks_more(), "it asked once more: {:#?}", rpc.heard);
+    assert!(!rpc.asks_more(), "it asked once more: {:#?}", rpc.received);
     (asked, end["result"].clone())
 }
 
@@ -175,7 +175,7 @@ fn a_conversation_over_rpc_with_every_answer() {
     let stored = scene.frames("talk");
     rpc.wait(|message| message["method"] == "frame" && message["params"] == *stored.last().unwrap());
     let mut came: Vec<Value> = rpc
-        .heard
+        .received
         .iter()
         .filter(|message| message["method"] == "frame")
         .map(|message| message["params"].clone())
@@ -183,7 +183,7 @@ fn a_conversation_over_rpc_with_every_answer() {
     came.push(stored.last().unwrap().clone());
     assert_eq!(came, stored);
     let texts: String = rpc
-        .heard
+        .received
         .iter()
         .filter(|message| message["method"] == "text")
         .filter_map(|message| message["params"]["text"].as_str())

@@ -258,7 +258,7 @@ pub struct Rpc {
     input: Option<ChildStdin>,
     lines: Receiver<Value>,
     /// What came while something else was waited for.
-    pub heard: Vec<Value>,
+    pub received: Vec<Value>,
     /// The approvals that were asked about, by session and frame.
     approvals: BTreeSet<(String, u64)>,
     next: u64,
@@ -277,8 +277,8 @@ impl Rpc {
                 }
             }
         });
-        let (heard, approvals) = (Vec::new(), BTreeSet::new());
-        let mut rpc = Self { child, input, lines, heard, approvals, next: 0 };
+        let (received, approvals) = (Vec::new(), BTreeSet::new());
+        let mut rpc = Self { child, input, lines, received, approvals, next: 0 };
         let welcome = rpc.ask("hello", json!({ "version": 1, "client": "test" }));
         assert_eq!(welcome["version"], 1, "{welcome}");
         rpc
@@ -300,16 +300,16 @@ impl Rpc {
     /// The first message that fits, of those that came and those to come.
     #[track_caller]
     pub fn wait(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
-        if let Some(place) = self.heard.iter().position(&fits) {
-            return self.heard.remove(place);
+        if let Some(place) = self.received.iter().position(&fits) {
+            return self.received.remove(place);
         }
         let deadline = Instant::now() + TIMEOUT;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(message) if fits(&message) => return message,
-                Ok(message) => self.heard.push(message),
-                Err(_) => panic!("it never came; what came: {:#?}", self.heard),
+                Ok(message) => self.received.push(message),
+                Err(_) => panic!("it never came; what came: {:#?}", self.received),
             }
         }
     }
@@ -361,11 +361,11 @@ impl Rpc {
     pub fn approval(&mut self, session: &str) -> Value {
         let known = self.approvals.clone();
         let fits = |message: &Value| is_new_approval(message, &known);
-        let frame = match self.heard.iter().find(|message| fits(message)) {
+        let frame = match self.received.iter().find(|message| fits(message)) {
             Some(frame) => frame.clone(),
             None => {
                 let frame = self.wait(fits);
-                self.heard.push(frame.clone());
+                self.received.push(frame.clone());
                 frame
             }
         };
@@ -376,7 +376,7 @@ impl Rpc {
 
     /// Whether a call waits for an approval that nobody has asked about.
     pub fn asks_more(&self) -> bool {
-        self.heard.iter().any(|message| is_new_approval(message, &self.approvals))
+        self.received.iter().any(|message| is_new_approval(message, &self.approvals))
     }
 
     /// Ends it in good order.

@@ -242,8 +242,8 @@ fn listen(reached: &Arc<AtomicUsize>, control: &Path) -> u16 {
     }
     let counted = reached.clone();
     std::thread::spawn(move || {
-        let mut heard = [0; 16];
-        while udp.recv(&mut heard).is_ok() {
+        let mut received = [0; 16];
+        while udp.recv(&mut received).is_ok() {
             count(&counted);
         }
     });
@@ -252,9 +252,9 @@ fn listen(reached: &Arc<AtomicUsize>, control: &Path) -> u16 {
 
 /// Answers with what it was asked.
 fn answer(mut stream: std::net::TcpStream) {
-    let mut heard = [0; 4096];
-    let read = stream.read(&mut heard).unwrap_or(0);
-    let body = String::from_utf8_lossy(&heard[..read]).replace("\r\n", "|");
+    let mut received = [0; 4096];
+    let read = stream.read(&mut received).unwrap_or(0);
+    let body = String::from_utf8_lossy(&received[..read]).replace("\r\n", "|");
     let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
 }
 

@@ -43,9 +43,9 @@ fn begun(agent: &Talkative) -> FollowedAgent {
 async fn an_agent_is_not_read_faster_than_the_guest_listens() {
     let agent = Talkative::default();
     let mut followed = begun(&agent);
-    for heard in 0..5 {
-        assert_eq!(followed.next().await, Some(CallUpdate::Text(Content::text(heard.to_string()))));
-        assert!(agent.0.load(Ordering::SeqCst) <= heard + 2, "one is in the queue and one on its way");
+    for received in 0..5 {
+        assert_eq!(followed.next().await, Some(CallUpdate::Text(Content::text(received.to_string()))));
+        assert!(agent.0.load(Ordering::SeqCst) <= received + 2, "one is in the queue and one on its way");
     }
     assert_eq!(followed.finish().await, Ok(Content::text("all of it")), "the rest is skipped");
     assert_eq!(followed.next().await, None);

@@ -40,15 +40,15 @@ async fn what_was_recorded_is_played_again() {
     let recorder = Recorder::new(Arc::new(script), &tape).unwrap();
     let mut recorded = Vec::new();
     for messages in talk.clone() {
-        let (deltas, heard) = listen();
+        let (deltas, received) = listen();
         let answer = recorder.complete(ask(messages, tools()), deltas).await;
-        recorded.push((answer, heard.lock().unwrap().concat().replace("][", "")));
+        recorded.push((answer, received.lock().unwrap().concat().replace("][", "")));
     }
     let player = Player::open(&tape).unwrap();
     for (messages, (expected, said)) in talk.clone().into_iter().zip(recorded) {
-        let (deltas, heard) = listen();
+        let (deltas, received) = listen();
         assert_eq!(player.complete(ask(messages, tools()), deltas).await, expected);
-        assert_eq!(heard.lock().unwrap().concat(), said);
+        assert_eq!(received.lock().unwrap().concat(), said);
     }
     let again = player.complete(ask(talk[1].clone(), tools()), listen().0).await;
     assert_eq!(again.unwrap().calls.len(), 1, "the last answer to a request is given again");

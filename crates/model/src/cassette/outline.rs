@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::ModelRequest;
 
 /// How many letters of a part are shown.
-const BEGINNING: usize = 80;
+const MAX_BEGINNING_CHARS: usize = 80;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Outline(Vec<Part>);
@@ -34,8 +34,13 @@ impl PartialEq for Part {
 impl Part {
     /// What a model sees of it, and how it begins for a person.
     fn new(part: String, seen: Value, begins: &str) -> Self {
-        let begins =
-            begins.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(BEGINNING).collect();
+        let begins = begins
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(MAX_BEGINNING_CHARS)
+            .collect();
         Self { part, digest: Content::new(seen).digest(), begins }
     }
 }

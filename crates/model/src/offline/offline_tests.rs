@@ -65,10 +65,10 @@ fn tools() -> Vec<ToolSpec> {
 
 /// What it does: a call as `tool {arguments}`, or what it says.
 async fn answer(messages: Vec<Message>) -> String {
-    let (deltas, heard) = listen();
+    let (deltas, received) = listen();
     let returned = Offline.complete(ask(messages, tools()), deltas).await.unwrap();
     let text = returned.text.to_text();
-    assert_eq!(heard.lock().unwrap().concat(), text, "what is streamed is what is said");
+    assert_eq!(received.lock().unwrap().concat(), text, "what is streamed is what is said");
     match returned.calls.first() {
         Some(call) => format!(
             "{} {}",

@@ -23,7 +23,7 @@ pub(super) fn message(kind: AdapterKind, text: &Content, attachments: &[Artifact
 
 /// The files that tools have made, after their results. Providers take files from users only, so it is said whose they are. What a tool
 /// wants its model to read is in its result: a text that it made is for the user.
-pub(super) fn made<'a>(kind: AdapterKind, files: impl Iterator<Item = &'a Artifact>) -> MessageContent {
+pub(super) fn tool_files<'a>(kind: AdapterKind, files: impl Iterator<Item = &'a Artifact>) -> MessageContent {
     let mut parts =
         vec![ContentPart::Text("[Files that the tools have made; the user has them too.]".to_owned())];
     parts.extend(files.map(|file| match file.text() {

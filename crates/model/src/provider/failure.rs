@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{ProviderSettings, usual_key};
 
 /// The maximal length of a provider's own message in an error.
-const EXCERPT: usize = 300;
+const MAX_EXCERPT_CHARS: usize = 300;
 
 /// Turns failures of one provider into faults.
 pub(super) struct Failures {
@@ -259,6 +259,6 @@ fn said(body: &str) -> String {
 }
 
 fn excerpt(text: &str) -> String {
-    let line = one_line(text, EXCERPT);
+    let line = one_line(text, MAX_EXCERPT_CHARS);
     if line.is_empty() { "no reason given".to_owned() } else { line }
 }

@@ -236,7 +236,7 @@ impl<'n> Conversation<'n> {
             self.messages.push(ChatMessage::from(results));
         }
         if !self.made.is_empty() {
-            let made = attached::made(self.kind, self.made.drain(..));
+            let made = attached::tool_files(self.kind, self.made.drain(..));
             self.messages.push(ChatMessage::user(made));
         }
         self.messages.append(&mut self.late);

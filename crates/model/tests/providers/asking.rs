@@ -149,8 +149,8 @@ pub async fn ask_after_calls(model: &dyn Model, attachments: Vec<Artifact>) -> A
 }
 
 async fn complete(model: &dyn Model, messages: Vec<Message>) -> Answered {
-    let heard: Arc<Mutex<Vec<(bool, String)>>> = Arc::default();
-    let into = heard.clone();
+    let received: Arc<Mutex<Vec<(bool, String)>>> = Arc::default();
+    let into = received.clone();
     let deltas = Arc::new(move |delta: Delta<'_>| {
         into.lock().unwrap().push(match delta {
             Delta::Text(text) => (false, text.to_owned()),
@@ -158,7 +158,7 @@ async fn complete(model: &dyn Model, messages: Vec<Message>) -> Answered {
         });
     });
     let answer = model.complete(Box::new(request(messages.clone())), deltas).await;
-    let deltas = std::mem::take(&mut *heard.lock().unwrap());
+    let deltas = std::mem::take(&mut *received.lock().unwrap());
     Answered { messages, deltas, answer }
 }
 

@@ -21,7 +21,7 @@ use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{ExtensionRef, Registry};
 use holdfast_contract::session_frames::{
-    ChunkSaid, ChunkWord, HookAgreed, HookDecided, HookFaulted, StreamGuarded, ToolChecked, ToolReturned,
+    ChunkSaid, ChunkVerdict, HookAgreed, HookDecided, HookFaulted, StreamGuarded, ToolChecked, ToolReturned,
     UiQuestion,
 };
 use holdfast_contract::tool::{EffectClass, ToolOutcome};
@@ -61,7 +61,7 @@ pub(super) struct Reexecution<'a> {
     hooks: HashMap<(Seq, HookId), HookAct>,
     /// How much context providers may add, and what is left of it in each round.
     context: ContextBudget,
-    portions: HashMap<Seq, ContextTokenBudget>,
+    context_budgets: HashMap<Seq, ContextTokenBudget>,
     calls: HashMap<(Seq, CallId), CallAct>,
     models: HashMap<Seq, Asked>,
     answers: BTreeMap<RecordedCaller, RecordedAnswers>,
@@ -82,7 +82,7 @@ impl<'a> Reexecution<'a> {
             checks: SchemaChecks::default(),
             hooks: HashMap::new(),
             context: ContextBudget::default(),
-            portions: HashMap::new(),
+            context_budgets: HashMap::new(),
             calls: HashMap::new(),
             models: HashMap::new(),
             answers: BTreeMap::new(),
@@ -153,7 +153,7 @@ impl<'a> Reexecution<'a> {
     /// The session has nothing more to do.
     pub(super) fn rest(&mut self) {
         self.instances.clear();
-        self.portions.clear();
+        self.context_budgets.clear();
     }
 
     /// Runs again what led to this fact, and looks whether it comes from whom it should. Gives what it should have been if it is
@@ -166,7 +166,7 @@ impl<'a> Reexecution<'a> {
                 self.answers.clear();
                 self.questions.clear();
                 self.instances.clear();
-                self.portions.clear();
+                self.context_budgets.clear();
             }
             _ => {}
         }
@@ -283,7 +283,9 @@ impl<'a> Reexecution<'a> {
         let body = match (answer.map(|answer| answer.and_then(|reply| decision_of(reply, point))), recorded) {
             (Some(Ok(decision)), _) => {
                 let (decision, rule) = match point {
-                    HookPoint::Context => self.portions(asked).allocate(&extension.id, tokens, decision),
+                    HookPoint::Context => {
+                        self.context_budgets(asked).allocate(&extension.id, tokens, decision)
+                    }
                     _ => (decision, None),
                 };
                 HookDecided { hook, point, call, subject, decision, rule }.into()
@@ -291,7 +293,7 @@ impl<'a> Reexecution<'a> {
             (Some(Err(fault)), _) => HookFaulted { hook, point, call, subject, fault }.into(),
             (None, Body::HookDecided(fact)) => {
                 if point == HookPoint::Context {
-                    self.portions(asked).charge(&fact.decision);
+                    self.context_budgets(asked).charge(&fact.decision);
                 }
                 HookDecided { hook, point, call, subject, ..fact.clone() }.into()
             }
@@ -310,7 +312,7 @@ impl<'a> Reexecution<'a> {
         let Some(guards) = chunk_guards(registry, turn) else { return Ok(None) };
         let (turn, text) = (turn.clone(), recorded.text.to_text());
         let all: Vec<_> = windows(&text).collect();
-        let mut words: Vec<ChunkWord> = Vec::new();
+        let mut words: Vec<ChunkVerdict> = Vec::new();
         for guard in guards.entries.iter() {
             if let Some(outage) = &guard.outage {
                 let faulted = |number| chunk_verdict(number, &guard.id, Err(outage.fault.clone()));
@@ -322,7 +324,7 @@ impl<'a> Reexecution<'a> {
             let loaded = self.loaded(&guard.extension)?;
             let mut own = loaded.map(|loaded| (loaded.fresh().unwrap_or_else(|| loaded.clone()), loaded));
             for (number, window) in (0..).zip(&all) {
-                let of_it = |word: &&ChunkWord| word.window == number && word.hook == guard.id;
+                let of_it = |word: &&ChunkVerdict| word.window == number && word.hook == guard.id;
                 let said = recorded.words.iter().find(of_it);
                 let the_hosts = said.is_some_and(
                     |word| matches!(&word.said, ChunkSaid::Faulted(fault) if is_the_hosts(fault)),
@@ -352,9 +354,9 @@ impl<'a> Reexecution<'a> {
     }
 
     /// What is left for the context providers of a round.
-    fn portions(&mut self, asked: Seq) -> &mut ContextTokenBudget {
+    fn context_budgets(&mut self, asked: Seq) -> &mut ContextTokenBudget {
         let budget = &self.context;
-        self.portions.entry(asked).or_insert_with(|| ContextTokenBudget::new(budget))
+        self.context_budgets.entry(asked).or_insert_with(|| ContextTokenBudget::new(budget))
     }
 
     /// A tool runs again if it computes from its arguments alone, or in a sandbox that has nothing but the host's answers.

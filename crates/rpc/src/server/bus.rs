@@ -98,13 +98,13 @@ fn status(runtime: &Runtime) -> BusStatus {
     };
     let mut subscribers: Vec<_> = status.subscribers.iter().filter(there).map(line).collect();
     subscribers.sort_by(|a, b| a.name.cmp(&b.name));
-    BusStatus { subscribers, trouble: status.trouble.map(|trouble| trouble.to_string()) }
+    BusStatus { subscribers, trouble: status.write_failure.map(|trouble| trouble.to_string()) }
 }
 
 /// All subscribers' queues together.
 pub(super) fn queues(runtime: &Runtime) -> Queues {
     let status = runtime.bus().status();
-    let trouble = status.trouble.map(|trouble| trouble.to_string());
+    let trouble = status.write_failure.map(|trouble| trouble.to_string());
     let none = Queues { trouble, ..Queues::default() };
     status.subscribers.iter().fold(none, |sum, it| Queues {
         open: sum.open + it.open as u64,

@@ -202,16 +202,16 @@ impl Connection {
                 message: fault.message,
             })
         });
-        let troubles = runtime.troubles(id.map(ExtensionId::from).as_ref())?;
-        let line = |trouble: FaultReport| FaultRecord {
-            extension: trouble.extension.to_string(),
-            at: trouble.at.0,
-            phase: trouble.phase,
-            code: trouble.code.to_owned(),
-            message: trouble.message,
-            fix: trouble.fix,
+        let faults = runtime.recent_faults(id.map(ExtensionId::from).as_ref())?;
+        let line = |report: FaultReport| FaultRecord {
+            extension: report.extension.to_string(),
+            at: report.at.0,
+            phase: report.phase,
+            code: report.code.to_owned(),
+            message: report.message,
+            fix: report.fix,
         };
-        Ok(conflicts.chain(troubles.into_iter().map(line)).collect())
+        Ok(conflicts.chain(faults.into_iter().map(line)).collect())
     }
 
     fn explain(&self, asked: &PolicyExplain) -> Result<Value, Problem> {

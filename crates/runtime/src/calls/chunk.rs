@@ -10,7 +10,7 @@ use holdfast_contract::manifest::Scope;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{AskedHooks, Registry};
-use holdfast_contract::session_frames::{ChunkSaid, ChunkWord};
+use holdfast_contract::session_frames::{ChunkSaid, ChunkVerdict};
 use holdfast_contract::wire::Instance;
 use holdfast_kernel::registry::hooks_without_call;
 
@@ -37,11 +37,11 @@ pub fn chunk_instance(loaded: &Arc<dyn Instance>, of_stream: &Arc<dyn Instance>)
 }
 
 /// What is recorded of a guardrail's answer; consent is not recorded.
-pub fn chunk_verdict(window: u32, hook: &HookId, answer: Result<Decision, Fault>) -> Option<ChunkWord> {
+pub fn chunk_verdict(window: u32, hook: &HookId, answer: Result<Decision, Fault>) -> Option<ChunkVerdict> {
     let said = match answer {
         Ok(decision) if decision == *HookPoint::GuardChunk.consent() => return None,
         Ok(decision) => ChunkSaid::Decided(decision),
         Err(fault) => ChunkSaid::Faulted(fault),
     };
-    Some(ChunkWord { window, hook: hook.clone(), said })
+    Some(ChunkVerdict { window, hook: hook.clone(), said })
 }

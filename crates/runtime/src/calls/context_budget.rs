@@ -72,23 +72,23 @@ mod tests {
 
     #[test]
     fn what_fits_stays_as_it_is_and_what_does_not_is_cut_within_its_portion() {
-        let mut portions =
+        let mut budget =
             ContextTokenBudget::new(&ContextBudget { total_tokens: 160, ..ContextBudget::default() });
-        let whole = portions.allocate(&"a".into(), Some(100), said(10));
+        let whole = budget.allocate(&"a".into(), Some(100), said(10));
         assert_eq!(whole, (said(10), None));
-        let (cut, rule) = text(portions.allocate(&"b".into(), Some(50), said(100)));
+        let (cut, rule) = text(budget.allocate(&"b".into(), Some(50), said(100)));
         assert!(
             cut.ends_with("word\n[cut here: about 125 tokens, of which 50 may be used]")
                 && tokens(&cut) <= 50,
             "{cut}"
         );
         assert_eq!(rule.as_deref(), Some("context.provider_tokens"));
-        let left = portions.left;
-        let (cut, rule) = text(portions.allocate(&"c".into(), None, said(1_000)));
+        let left = budget.left;
+        let (cut, rule) = text(budget.allocate(&"c".into(), None, said(1_000)));
         assert!(cut.contains(&format!("of which {left} may be used")) && tokens(&cut) <= left, "{cut}");
         assert_eq!(rule.as_deref(), Some("context.total_tokens"));
-        let (nothing, _) = text(portions.allocate(&"d".into(), None, said(1_000)));
+        let (nothing, _) = text(budget.allocate(&"d".into(), None, said(1_000)));
         assert!(nothing.starts_with("[cut here: about 1250 tokens"), "{nothing}");
-        assert_eq!(portions.allocate(&"e".into(), None, Decision::Continue), (Decision::Continue, None));
+        assert_eq!(budget.allocate(&"e".into(), None, Decision::Continue), (Decision::Continue, None));
     }
 }

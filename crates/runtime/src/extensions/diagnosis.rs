@@ -88,11 +88,15 @@ impl Later {
 
 /// The last so many faults of each extension, or of one, the latest first. The same fault is listed once, and one that was
 /// settled is not.
-pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Result<Vec<FaultReport>, Problem> {
+pub fn recent_faults(
+    store: &Store,
+    only: Option<&ExtensionId>,
+    most: usize,
+) -> Result<Vec<FaultReport>, Problem> {
     let stream = StreamId::system();
     let last = store.head(&stream)?.map_or(0, |head| head.seq.0);
     let frames = store.frames(&stream, Seq(last.saturating_sub(MAX_FRAMES_SEARCHED))..)?;
-    let (mut troubles, mut later): (Vec<FaultReport>, _) = (Vec::new(), Later::default());
+    let (mut faults, mut later): (Vec<FaultReport>, _) = (Vec::new(), Later::default());
     for frame in frames.iter().rev() {
         let kind = frame.envelope.kind;
         if kind != FrameKind::SystemStarted && !kind.as_str().starts_with("extension.") {
@@ -104,10 +108,10 @@ pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Resul
         if later.settled(&extension, &phase) {
             continue;
         }
-        let of_it = troubles.iter().filter(|trouble| trouble.extension == extension);
+        let of_it = faults.iter().filter(|report| report.extension == extension);
         // The state that follows from a fault says the same once more.
-        let repeats = |trouble: &FaultReport| {
-            trouble.message == fault.message && (phase == "state" || phase == trouble.phase)
+        let repeats = |report: &FaultReport| {
+            report.message == fault.message && (phase == "state" || phase == report.phase)
         };
         if only.is_some_and(|only| *only != extension) || of_it.clone().count() >= most {
             continue;
@@ -115,14 +119,14 @@ pub fn troubles(store: &Store, only: Option<&ExtensionId>, most: usize) -> Resul
         if of_it.clone().any(repeats) {
             continue;
         }
-        troubles.retain(|trouble| {
-            !(trouble.extension == extension && trouble.phase == "state" && trouble.message == fault.message)
+        faults.retain(|report| {
+            !(report.extension == extension && report.phase == "state" && report.message == fault.message)
         });
         let (seq, at) = (frame.envelope.seq, frame.envelope.at);
         let (code, fix, message) = (fault.code.as_str(), fix_for(&extension, &fault), fault.message);
-        troubles.push(FaultReport { extension, seq, at, phase, code, message, fix });
+        faults.push(FaultReport { extension, seq, at, phase, code, message, fix });
     }
-    Ok(troubles)
+    Ok(faults)
 }
 
 /// What to do about a fault of an extension.
@@ -169,23 +173,23 @@ const MAX_FAULTS_SHOWN: usize = 5;
 
 impl Inner {
     /// The last faults of each extension, or of one, including those of a moment ago.
-    pub(crate) fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
+    pub(crate) fn recent_faults(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
         self.store.flush()?;
         let seq = self.store.head(&StreamId::system())?.map_or(Seq(0), |head| head.seq);
-        let left_alone = self.calls.suspended(self.clock.steady()).into_iter();
-        let left_alone = left_alone.filter(|it| only.is_none_or(|only| *only == it.extension)).map(|it| {
+        let suspended = self.calls.suspended(self.clock.steady()).into_iter();
+        let suspended = suspended.filter(|it| only.is_none_or(|only| *only == it.extension)).map(|it| {
             let Suspended { extension, since: at, fault } = it;
             let (code, fix, message) = (fault.code.as_str(), fix_for(&extension, &fault), fault.message);
             FaultReport { extension, seq, at, phase: "tool".to_owned(), code, message, fix }
         });
-        Ok(left_alone.chain(troubles(&self.store, only, MAX_FAULTS_SHOWN)?).collect())
+        Ok(suspended.chain(recent_faults(&self.store, only, MAX_FAULTS_SHOWN)?).collect())
     }
 }
 
 impl Runtime {
     /// The last faults of each extension, or of one, the latest first.
-    pub fn troubles(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
-        self.inner().troubles(only)
+    pub fn recent_faults(&self, only: Option<&ExtensionId>) -> Result<Vec<FaultReport>, Problem> {
+        self.inner().recent_faults(only)
     }
 
     /// The tools whose circuit breaker is open, with their extensions and the reason.

@@ -55,12 +55,12 @@ impl Inner {
             while let Some(Ok((place, answer))) = under_way.join_next().await {
                 said[place] = Some(answer);
             }
-            let mut portions = ContextTokenBudget::new(inner.home.context());
+            let mut budget = ContextTokenBudget::new(inner.home.context());
             let mut parts = Vec::new();
             for (HookEntry { id, extension, spec, .. }, answer) in providers.into_iter().zip(said) {
                 match answer.unwrap_or_else(|| Err(Fault::new(Code::Internal, "its call was lost"))) {
                     Ok(decision) => {
-                        let (decision, _) = portions.allocate(&extension.id, spec.tokens, decision);
+                        let (decision, _) = budget.allocate(&extension.id, spec.tokens, decision);
                         if let Decision::Inject { content } = decision {
                             parts.push(content.to_text());
                         }

@@ -2,7 +2,7 @@
 
 use holdfast_contract::ids::Seq;
 use holdfast_contract::session_frames::{
-    ChunkWord, CompactionProvided, DeliveryReported, ModelFailed, StreamGuarded,
+    ChunkVerdict, CompactionProvided, DeliveryReported, ModelFailed, StreamGuarded,
 };
 use holdfast_contract::system_frames::ExtensionRejected;
 
@@ -13,7 +13,7 @@ fn a_secret_in_the_fault_of_a_fact_is_redacted() {
     let name = SecretName::global("PROVIDER_KEY").unwrap();
     let redactor = Redactor::new([(name, SecretString::from("sk-planted-0123456789"))]);
     let fault = || Fault::new(Code::ModelKey, "invalid key sk-planted-0123456789");
-    let guard = ChunkWord { window: 0, hook: "planted".into(), said: ChunkSaid::Faulted(fault()) };
+    let guard = ChunkVerdict { window: 0, hook: "planted".into(), said: ChunkSaid::Faulted(fault()) };
     let facts: [Body; 5] = [
         ModelFailed::new(fault(), false).into(),
         ExtensionRejected { id: "planted".into(), fault: fault() }.into(),

@@ -134,7 +134,7 @@ impl Inner {
     ) -> Later<Result<Content, Fault>> {
         let inner = self.clone();
         Box::pin(async move {
-            let found = inner.troubles(arguments.extension.as_ref());
+            let found = inner.recent_faults(arguments.extension.as_ref());
             found.map(|found| Content::of(&found)).map_err(|problem| problem.to_fault())
         })
     }

@@ -57,7 +57,7 @@ pub(crate) struct SessionActor {
     /// Acts that wait until the facts before them are taken.
     pub(super) acts: VecDeque<Act>,
     /// What hooks have said in the rounds that are the next of these acts.
-    pub(super) heard: VecDeque<RoundAnswers>,
+    pub(super) answered_rounds: VecDeque<RoundAnswers>,
     pub(super) tasks: Tasks,
     /// What the calls of the running turn run on.
     pub(super) instances: Instances,
@@ -135,7 +135,7 @@ impl SessionActor {
             queue: first.into(),
             unlogged: Vec::new(),
             acts: VecDeque::new(),
-            heard: VecDeque::new(),
+            answered_rounds: VecDeque::new(),
             tasks: Tasks::default(),
             instances: Instances::default(),
             waiting: VecDeque::new(),

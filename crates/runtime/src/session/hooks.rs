@@ -28,10 +28,15 @@ impl SessionActor {
         if act.input.point == HookPoint::Context {
             return self.call_providers(act);
         }
-        if self.heard.front().is_none_or(|heard| heard.round != act.decided_by) {
-            self.heard = self.ask_together(&mut act);
+        if self.answered_rounds.front().is_none_or(|answered_rounds| answered_rounds.round != act.decided_by)
+        {
+            self.answered_rounds = self.ask_rounds(&mut act);
         }
-        let others = self.heard.pop_front().map(|heard| heard.others).unwrap_or_default();
+        let others = self
+            .answered_rounds
+            .pop_front()
+            .map(|answered_rounds| answered_rounds.others)
+            .unwrap_or_default();
         let RoundAct { decided_by, mut input, hooks } = act;
         let AskedHooks { entries, ids } = hooks;
         let mut agreed = 0;
@@ -61,7 +66,7 @@ impl SessionActor {
     /// Asks the hooks of a round that are answered at once, and with it those of the rounds behind it that ask the same hooks, as the
     /// calls of one answer of a model do: each hook is asked about all of them before the next one is, while its memory is in the
     /// caches. What they say becomes facts round by round.
-    fn ask_together(&mut self, first: &mut RoundAct) -> VecDeque<RoundAnswers> {
+    fn ask_rounds(&mut self, first: &mut RoundAct) -> VecDeque<RoundAnswers> {
         let entries = first.hooks.entries.clone();
         let mut acts = std::mem::take(&mut self.acts);
         let behind = acts.iter_mut().map_while(|act| match act {
@@ -77,9 +82,9 @@ impl SessionActor {
             rounds.truncate(1);
         }
         let quiet = |round: &&mut RoundAct| RoundAnswers { round: round.decided_by, others: Vec::new() };
-        let mut heard: VecDeque<_> = rounds.iter().map(quiet).collect();
+        let mut answered_rounds: VecDeque<_> = rounds.iter().map(quiet).collect();
         for (place, hook) in entries.iter().enumerate() {
-            for (round, heard) in rounds.iter_mut().zip(&mut heard) {
+            for (round, answered_rounds) in rounds.iter_mut().zip(&mut answered_rounds) {
                 let input = &mut round.input;
                 input.hook.clone_from(&hook.id);
                 let answer = match &hook.outage {
@@ -87,12 +92,12 @@ impl SessionActor {
                     None => self.hook_at_once(&hook.extension, input),
                 };
                 if !matches!(&answer, Some(Ok(decision)) if decision == input.point.consent()) {
-                    heard.others.push((place, answer));
+                    answered_rounds.others.push((place, answer));
                 }
             }
         }
         self.acts = acts;
-        heard
+        answered_rounds
     }
 
     /// What a hook says that is always answered at once; none if it is another.
@@ -174,9 +179,9 @@ impl SessionActor {
             let (extension, tokens) = (extension.clone(), spec.tokens);
             answered.push(ContextAnswer { about, extension, tokens, at_once: is_at_once, answer });
         }
-        let mut portions = ContextTokenBudget::new(&self.session.settings().context);
+        let mut budget = ContextTokenBudget::new(&self.session.settings().context);
         if under_way.is_empty() {
-            for (source, body) in facts(answered, &mut portions) {
+            for (source, body) in facts(answered, &mut budget) {
                 let input = self.fact(source, Some(decided_by), body);
                 self.queue.push_back(input);
             }
@@ -191,7 +196,7 @@ impl SessionActor {
                     provided.answer = Some(answer.and_then(|reply| decision_of(reply, provided.about.point)));
                 }
             }
-            for (source, body) in facts(answered, &mut portions) {
+            for (source, body) in facts(answered, &mut budget) {
                 back.tell(source, body);
             }
         });
@@ -248,7 +253,7 @@ struct ContextAnswer {
 }
 
 /// What providers said, as facts in their order. Those one after another that said nothing at once are one fact.
-fn facts(provided: Vec<ContextAnswer>, portions: &mut ContextTokenBudget) -> Vec<(FrameSource, Body)> {
+fn facts(provided: Vec<ContextAnswer>, budget: &mut ContextTokenBudget) -> Vec<(FrameSource, Body)> {
     let mut facts: Vec<(FrameSource, Body)> = Vec::with_capacity(provided.len());
     for ContextAnswer { about, extension, tokens, at_once, answer } in provided {
         let lost = || Err(Fault::new(Code::Internal, "its call was lost"));
@@ -267,7 +272,7 @@ fn facts(provided: Vec<ContextAnswer>, portions: &mut ContextTokenBudget) -> Vec
                 continue;
             }
             Ok(decided) => {
-                let (decision, rule) = portions.allocate(&extension.id, tokens, decided.decision);
+                let (decision, rule) = budget.allocate(&extension.id, tokens, decided.decision);
                 HookDecided { decision, rule, ..decided }.into()
             }
             Err(faulted) => faulted.into(),

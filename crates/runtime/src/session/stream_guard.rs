@@ -16,7 +16,7 @@ use holdfast_contract::hook::HookPoint;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::{AskedHooks, HookEntry};
-use holdfast_contract::session_frames::{ChunkWord, StreamGuarded};
+use holdfast_contract::session_frames::{ChunkVerdict, StreamGuarded};
 use holdfast_contract::system_frames::ExtensionFaulted;
 use holdfast_contract::wire::{Call, Instance, Later};
 use holdfast_model::{Delta, Model, ModelRequest};
@@ -62,7 +62,7 @@ struct StreamBuffer {
     shown: usize,
     judged: usize,
     windows: u32,
-    words: Vec<ChunkWord>,
+    words: Vec<ChunkVerdict>,
 }
 
 /// A text that comes in while it is judged.
@@ -253,7 +253,7 @@ impl Guards {
         guards: &[Guard<'_>],
         holding: &SharedBuffer,
         window: Range<usize>,
-    ) -> Later<Vec<ChunkWord>> {
+    ) -> Later<Vec<ChunkVerdict>> {
         let held = holding.held();
         let (number, input) =
             (held.windows, |hook| chunk_input(hook, &held.text, window.clone(), &self.turn));
@@ -274,7 +274,7 @@ impl Guards {
                 let said = answer.and_then(|reply| decision_of(reply, HookPoint::GuardChunk));
                 chunk_verdict(number, &hook.id, said.map_err(|fault| inner.told_of_chunk(&hook, fault)))
             };
-            Box::pin(said) as Later<Option<ChunkWord>>
+            Box::pin(said) as Later<Option<ChunkVerdict>>
         });
         let all = join_all(asked);
         Box::pin(async move { all.await.into_iter().flatten().collect() })
@@ -286,7 +286,7 @@ impl Guards {
         shown: &RedactedOutput,
         holding: &SharedBuffer,
         end: usize,
-        words: Vec<ChunkWord>,
+        words: Vec<ChunkVerdict>,
         whole: bool,
     ) -> bool {
         let mut held = holding.held();

@@ -90,7 +90,7 @@ enum LimitSource {
     /// It is set there.
     Place(String),
     /// It is what the caller of the session had left.
-    Lent(Parent),
+    Parent(Parent),
 }
 
 impl Inner {
@@ -103,13 +103,13 @@ impl Inner {
     ) -> Option<String> {
         let TurnOutcome::Limited(mut limit) = *outcome else { return None };
         let registry = self.registry.view();
-        let (mut session, mut until, mut lent) = (session.clone(), ended, "");
+        let (mut session, mut until, mut whose) = (session.clone(), ended, "");
         loop {
             let standing = EffectiveLimits::read(&self.store, &session, until).ok()?;
             match self.origin(&registry, &standing, limit) {
-                LimitSource::Place(place) => return Some(format!("{lent}{place}")),
-                LimitSource::Lent(Parent { stream, seq }) => {
-                    lent = "what was left of ";
+                LimitSource::Place(place) => return Some(format!("{whose}{place}")),
+                LimitSource::Parent(Parent { stream, seq }) => {
+                    whose = "what was left of ";
                     if matches!(limit, LimitKind::Time | LimitKind::SessionTime) {
                         let earlier = spent_before(&self.store, &stream, seq).ok()?;
                         let parent = EffectiveLimits::read(&self.store, &stream, seq).ok()?;
@@ -148,7 +148,7 @@ impl Inner {
         };
         match (&standing.parent, own.bound(limit) == Some(allowed)) {
             (_, true) => LimitSource::Place(place),
-            (Some(parent), false) => LimitSource::Lent(parent.clone()),
+            (Some(parent), false) => LimitSource::Parent(parent.clone()),
             (None, false) => LimitSource::Place("what the session began with".to_owned()),
         }
     }

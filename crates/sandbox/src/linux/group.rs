@@ -86,7 +86,8 @@ pub(crate) fn processes_below(first: Pid) -> Vec<u32> {
 /// The living processes that descend from a process, itself included.
 fn tree(first: Pid) -> Vec<ProcessEntry> {
     let first = first.as_raw_nonzero().get().unsigned_abs();
-    let (mut left, mut within): (Vec<ProcessEntry>, _) = (living().collect(), BTreeSet::from([first]));
+    let (mut left, mut within): (Vec<ProcessEntry>, _) =
+        (live_processes().collect(), BTreeSet::from([first]));
     let mut all = Vec::new();
     loop {
         let (found, others): (Vec<_>, Vec<_>) =
@@ -111,11 +112,11 @@ struct ProcessEntry {
 /// The group's living processes.
 fn members(group: Pid) -> impl Iterator<Item = ProcessEntry> {
     let wanted = group.as_raw_nonzero().get().unsigned_abs();
-    living().filter(move |process| process.group == wanted)
+    live_processes().filter(move |process| process.group == wanted)
 }
 
 /// The living processes of the machine. Empty where `/proc` cannot be read.
-fn living() -> impl Iterator<Item = ProcessEntry> {
+fn live_processes() -> impl Iterator<Item = ProcessEntry> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
         let id: u32 = entry.file_name().to_str()?.parse().ok()?;

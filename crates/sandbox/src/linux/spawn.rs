@@ -121,12 +121,14 @@ pub(crate) fn give(birth: &SpawnPlan<'_>) -> Result<Spawned, String> {
         }
         Ok(Some((pid, handle))) => {
             drop(theirs);
-            let heard = read_handshake(&ours);
-            heard.map(|(listeners, bounded)| Spawned { pid, handle, listeners, bounded }).map_err(|failed| {
-                // It ends by itself, and nothing else waits for it.
-                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-                told(failed.0, failed.1)
-            })
+            let received = read_handshake(&ours);
+            received.map(|(listeners, bounded)| Spawned { pid, handle, listeners, bounded }).map_err(
+                |failed| {
+                    // It ends by itself, and nothing else waits for it.
+                    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+                    told(failed.0, failed.1)
+                },
+            )
         }
     }
 }
@@ -481,17 +483,18 @@ fn read_handshake(child: &OwnedFd) -> Result<(Vec<OwnedFd>, bool), Failed> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LISTENERS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut message)];
-        let heard = match rustix::net::recvmsg(child, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+        let received = match rustix::net::recvmsg(child, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)
+        {
             Err(Errno::INTR) => continue,
             Err(error) => return Err((7, error)),
-            Ok(heard) => heard.bytes,
+            Ok(received) => received.bytes,
         };
         let handed = ancillary.drain().flat_map(|part| match part {
             RecvAncillaryMessage::ScmRights(rights) => rights.collect(),
             _ => Vec::new(),
         });
         let handed: Vec<OwnedFd> = handed.collect();
-        match (heard, message) {
+        match (received, message) {
             // Both ends that the child had are closed: it has executed its program.
             (0, _) => return found.ok_or((7, Errno::PIPE)),
             (_, [HANDSHAKE_OK, bounded, ..]) => found = Some((handed, bounded == 1)),

@@ -131,9 +131,9 @@ async fn a_sandboxed_guardrail_that_breaks_has_closed_and_the_user_is_told_why()
         let said = json!({ "text": "where is it?", "user_id": "ada", "channel_id": "phone" });
         lab.runtime.publish(NewEvent::new("user.message", said)).await.unwrap();
         lab.until("an answer", |_| !phone.0.lock().unwrap().is_empty()).await;
-        let heard = phone.0.lock().unwrap().join("\n");
-        assert!(heard.contains(code), "{place}: the channel has the reason: {heard}");
-        assert!(!heard.contains(SECRET), "{place}: {heard}");
+        let received = phone.0.lock().unwrap().join("\n");
+        assert!(received.contains(code), "{place}: the channel has the reason: {received}");
+        assert!(!received.contains(SECRET), "{place}: {received}");
 
         let verdict = lab.replay("s1");
         assert!(verdict.identical, "{place}: {verdict:#?}");

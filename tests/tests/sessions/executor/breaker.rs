@@ -76,8 +76,8 @@ async fn after_so_many_breakdowns_a_tool_is_left_alone_until_a_trial_succeeds() 
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("`fetch` of `web` is suspended for 30 s more"), "{message}");
     assert!(message.contains("3 times in a row, the last time with HF-3104: not today"), "{message}");
-    let troubles = lab.runtime.troubles(Some(&"web".into())).unwrap();
-    assert_eq!((troubles[0].code, troubles[0].phase.as_str()), ("HF-3112", "tool"), "{troubles:#?}");
+    let faults = lab.runtime.recent_faults(Some(&"web".into())).unwrap();
+    assert_eq!((faults[0].code, faults[0].phase.as_str()), ("HF-3112", "tool"), "{faults:#?}");
 
     // The pause is over: one call finds out, and it is not better.
     lab.clock.advance(Millis(30_000));

@@ -14,7 +14,7 @@ use super::style::TextStyle;
 
 /// Text on its way to the terminal.
 pub(crate) struct Markdown {
-    ink: TextStyle,
+    text_style: TextStyle,
     width: usize,
     margin: usize,
     sanitizer: Sanitizer,
@@ -53,9 +53,9 @@ enum Block {
 
 impl Markdown {
     /// Text for a terminal of this width, in from its left edge by a margin.
-    pub(crate) fn new(ink: TextStyle, width: usize, margin: usize) -> Self {
+    pub(crate) fn new(text_style: TextStyle, width: usize, margin: usize) -> Self {
         Self {
-            ink,
+            text_style,
             width: width.saturating_sub(margin).max(8),
             margin,
             sanitizer: Sanitizer::default(),
@@ -191,7 +191,7 @@ impl Markdown {
         let level = text.chars().take_while(|c| *c == '#').count();
         if (1..=6).contains(&level) && text[level..].starts_with(' ') {
             self.block = Some(Block::Heading);
-            let sign = if self.ink == TextStyle::Color { "" } else { &text[..=level] };
+            let sign = if self.text_style == TextStyle::Color { "" } else { &text[..=level] };
             self.hard(sign, InlineStyle { bold: true, ..self.base });
             self.line = text[level..].trim_start().to_owned();
             return;
@@ -275,7 +275,7 @@ impl Markdown {
         for character in text.chars() {
             let width = character.width().unwrap_or(0);
             if self.column + width > self.width {
-                self.out.push_str(&self.ink.paint(&codes, &run));
+                self.out.push_str(&self.text_style.paint(&codes, &run));
                 run.clear();
                 self.break_line();
             }
@@ -287,7 +287,7 @@ impl Markdown {
             run.push(character);
             self.column += width;
         }
-        self.out.push_str(&self.ink.paint(&codes, &run));
+        self.out.push_str(&self.text_style.paint(&codes, &run));
     }
 
     fn break_line(&mut self) {

@@ -1,8 +1,8 @@
 use super::*;
 
 /// What comes out when the text comes in pieces of this many characters.
-fn shown(text: &str, ink: TextStyle, width: usize, piece: usize) -> String {
-    let mut markdown = Markdown::new(ink, width, 2);
+fn shown(text: &str, text_style: TextStyle, width: usize, piece: usize) -> String {
+    let mut markdown = Markdown::new(text_style, width, 2);
     let characters: Vec<char> = text.chars().collect();
     let mut out = String::new();
     for chunk in characters.chunks(piece) {

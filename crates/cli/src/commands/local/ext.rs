@@ -76,7 +76,10 @@ pub(crate) fn place(home: &Home, subject: &Path) -> Result<PathBuf, Problem> {
 }
 
 /// An extension on the workbench, as this home would have it.
-pub(crate) async fn workbench(plan: &ApplicationConfig, place: &Path) -> Result<LoadedExtension, Problem> {
+pub(crate) async fn load_extension(
+    plan: &ApplicationConfig,
+    place: &Path,
+) -> Result<LoadedExtension, Problem> {
     let settings = Settings::load(&plan.home)?.settings;
     let policy = plan.home.policy(plan.profile.as_deref())?;
     let named = if place.is_file() { place.file_stem() } else { place.file_name() };

@@ -164,11 +164,11 @@ async fn list(output: &Output, plan: &ApplicationConfig) -> Result<Exit, Problem
 
 /// How a server is, as far as that is known without starting it.
 fn state(server: &KnownServer, pins: &Pins, status: Option<&Status>) -> String {
-    let trouble = status.and_then(|status| {
+    let failed = status.and_then(|status| {
         let mut all = status.failed.iter().chain(&status.degraded);
         all.find(|problem| problem.extension == server.id)
     });
-    match (trouble, server.enabled) {
+    match (failed, server.enabled) {
         (_, false) => "disabled".to_owned(),
         (Some(problem), _) => format!("{}: {}", problem.code, problem.message),
         (None, _) if !pins.waiting().is_empty() => "waits for approval".to_owned(),

@@ -63,7 +63,7 @@ async fn try_on(
         WhatIfCandidate::Policy(Box::new(policy))
     } else {
         let folder = ext::folder(&plan.home, Some(path))?;
-        ext::workbench(plan, &folder).await?.candidate()
+        ext::load_extension(plan, &folder).await?.candidate()
     };
     let sessions = match named {
         Some(session) => vec![session],

@@ -52,7 +52,7 @@ enum ChildExit {
     /// It was told to go, or had nothing more to do.
     Done,
     /// It wants to be started again.
-    Again,
+    Restart,
     /// What it found is invalid, and would be the next time.
     Refused,
     /// It died.
@@ -63,7 +63,7 @@ impl From<ExitStatus> for ChildExit {
     fn from(status: ExitStatus) -> Self {
         match status.code() {
             Some(0) => Self::Done,
-            Some(code) if code == i32::from(RESTART_EXIT_CODE) => Self::Again,
+            Some(code) if code == i32::from(RESTART_EXIT_CODE) => Self::Restart,
             Some(2) => Self::Refused,
             _ => Self::Died(status.to_string()),
         }
@@ -86,7 +86,7 @@ pub(crate) async fn supervise(output: &Output, plan: &ApplicationConfig) -> Resu
         match left {
             ChildExit::Done => return Ok(Exit::Done),
             ChildExit::Refused => return Ok(Exit::Failed),
-            ChildExit::Again => {
+            ChildExit::Restart => {
                 restarts.push(Instant::now());
                 say(output, "starting again");
             }
@@ -193,7 +193,7 @@ pub(crate) async fn own(output: &Output, plan: &ApplicationConfig) -> Result<Exi
     if again && supervisor.is_none() {
         say(output, "it is not restarted: `holdfast up` without --unsupervised restarts it");
     }
-    Ok(if again { Exit::Again } else { Exit::Done })
+    Ok(if again { Exit::Restart } else { Exit::Done })
 }
 
 /// How long a process must have been up before it is restarted, after so many restarts within the window.

@@ -146,19 +146,18 @@ pub(crate) async fn extension(output: &Output, link: &Link, id: &str) -> Result<
     Ok(Exit::Done)
 }
 
-pub(crate) async fn troubles(output: &Output, link: &Link, id: Option<String>) -> Result<Exit, Problem> {
+pub(crate) async fn recent_faults(output: &Output, link: &Link, id: Option<String>) -> Result<Exit, Problem> {
     if let Some(id) = &id {
         known(link, id).await?;
     }
-    let troubles: Vec<FaultRecord> =
-        link.client.ask(&ExtensionMethod::Doctor(ExtensionDoctor { id })).await?;
+    let faults: Vec<FaultRecord> = link.client.ask(&ExtensionMethod::Doctor(ExtensionDoctor { id })).await?;
     if output.json {
-        return output.documents(&troubles);
+        return output.documents(&faults);
     }
-    let rows = troubles.iter().map(|trouble| {
-        let at = crate::time::moment(holdfast_contract::ids::Millis(trouble.at));
-        let (phase, code) = (trouble.phase.clone(), trouble.code.clone());
-        [trouble.extension.clone(), at, phase, code, trouble.message.clone(), trouble.fix.clone()]
+    let rows = faults.iter().map(|fault| {
+        let at = crate::time::moment(holdfast_contract::ids::Millis(fault.at));
+        let (phase, code) = (fault.phase.clone(), fault.code.clone());
+        [fault.extension.clone(), at, phase, code, fault.message.clone(), fault.fix.clone()]
     });
     let heads = ["extension", "when", "phase", "code", "what happened", "what to do"];
     output.lines(table(heads, rows, "no recent failures"))?;

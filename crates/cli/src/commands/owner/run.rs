@@ -75,7 +75,7 @@ async fn turn(output: &Output, link: &mut Link, command: Run) -> Result<(Session
         match &command.save {
             Some(folder) => eprintln!("saved {}", attach::save(folder, file)?.display()),
             None if output.quiet => {}
-            None => eprintln!("{}; --save FOLDER keeps it", attach::made(file)),
+            None => eprintln!("{}; --save FOLDER keeps it", attach::made_by_tool(file)),
         }
     }
     if end.outcome != TurnOutcome::Answered {

@@ -22,7 +22,7 @@ use crate::output::{Output, report};
 
 pub(crate) async fn check(output: &Output, plan: &ApplicationConfig, named: &Path) -> Result<Exit, Problem> {
     let place = super::place(&plan.home, named)?;
-    let bench = super::workbench(plan, &place).await?;
+    let bench = super::load_extension(plan, &place).await?;
     for warning in &bench.warnings {
         report(warning);
     }

@@ -20,7 +20,7 @@ pub(crate) async fn test(output: &Output, plan: &ApplicationConfig, named: &Path
         problem.help("Write the cases there: `- call: TOOL`, `with: {…}`, `gives: …`. `holdfast ext new` writes an example.")
     })?;
     let cases = Cases::read(&file, &bytes)?;
-    let bench = super::workbench(plan, &folder).await?;
+    let bench = super::load_extension(plan, &folder).await?;
     let outcomes = bench.test(&cases).await;
     let failed = outcomes.iter().filter(|outcome| !outcome.ok).count();
     if output.json {

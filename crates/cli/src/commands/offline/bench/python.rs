@@ -12,14 +12,14 @@ use super::{Owner, failed, micros, millis, ratio, show};
 use crate::output::Output;
 
 /// Calls that a model asks for at once.
-const AT_ONCE: usize = 32;
+const CONCURRENT_CALLS: usize = 32;
 const FILES: usize = 50;
 const STARTS: usize = 5;
 const EDITS: usize = 40;
 
 pub(super) fn bench(output: &Output, program: &Path) -> Result<(), Problem> {
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    for at_once in [1, AT_ONCE] {
+    for at_once in [1, CONCURRENT_CALLS] {
         let folder = tempfile::tempdir().map_err(failed)?;
         let PythonTimes { bare, pipeline } = threads.block_on(python(folder.path(), at_once))?;
         let so_many = if at_once == 1 { "one".to_owned() } else { at_once.to_string() };

@@ -11,18 +11,18 @@ use serde_json::json;
 use super::{Owner, failed, micros, millis, ratio, show};
 use crate::output::Output;
 
-const MANY: usize = 100;
+const GATES: usize = 100;
 const STARTS: usize = 10;
 
 pub(super) fn bench(output: &Output, program: &Path) -> Result<(), Problem> {
     gates(output)?;
     let (one, few) = starts(program, 1).map_err(failed)?;
-    let (many, all) = starts(program, MANY).map_err(failed)?;
+    let (many, all) = starts(program, GATES).map_err(failed)?;
     show(output, "start with 1 component, warm, p50", &milliseconds(one))?;
     show(output, "start with 100 components, warm, p50", &milliseconds(many))?;
     show(output, "  the one over the other (target: 2 at most)", &ratio(many, one))?;
     if let (Some(few), Some(all)) = (few, all) {
-        let each = all.saturating_sub(few) as f64 / (MANY - 1) as f64 / 1024.0;
+        let each = all.saturating_sub(few) as f64 / (GATES - 1) as f64 / 1024.0;
         show(output, "memory of an idle component (target: under 100 KiB)", &format!("{each:.1} KiB"))?;
     }
     let mut written = write_to_call(program).map_err(failed)?;

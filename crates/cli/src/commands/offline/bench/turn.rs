@@ -13,7 +13,7 @@ use crate::output::Output;
 
 /// Sessions that are open at once, and how many requests are under way at a time.
 const SESSIONS: usize = 10_000;
-const AT_ONCE: usize = 100;
+const CONCURRENT_SESSIONS: usize = 100;
 /// Sessions before the first one that counts: they bring in what all share.
 const FIRST: usize = 200;
 
@@ -52,8 +52,8 @@ fn idle_session(program: &Path) -> std::io::Result<Option<f64>> {
     let mut owner = Owner::start(program, home.path(), folder.path())?;
     owner.hello()?;
     let mut memory_with = |sessions: Range<usize>| {
-        for begun in sessions.clone().step_by(AT_ONCE) {
-            one_turn_each(&mut owner, begun..sessions.end.min(begun + AT_ONCE))?;
+        for begun in sessions.clone().step_by(CONCURRENT_SESSIONS) {
+            one_turn_each(&mut owner, begun..sessions.end.min(begun + CONCURRENT_SESSIONS))?;
         }
         std::thread::sleep(Duration::from_millis(500));
         std::io::Result::Ok(owner.anonymous_memory())
