@@ -82,7 +82,7 @@ fn an_extension_is_checked_and_tested_on_each_change() {
     const WAITS: &str = "waiting for a change; Ctrl-C ends";
     let mut dev = TestTerminal::start(holdfast(home.path(), &["ext", "dev", "letters"]), 100);
     let first = dev.until(WAITS);
-    assert!(first.contains("tool letters") && first.contains("1 passed, 0 failed"), "{first}");
+    assert!(first.contains("letters (pure)") && first.contains("1 passed, 0 failed"), "{first}");
     write("letters.py", "def run(text: str -> int:\n");
     let broken = dev.until(WAITS);
     assert!(broken.contains("letters.py, line 1"), "{broken}");

@@ -23,7 +23,7 @@ macro_rules! pages {
 
 /// All pages except decision records and the index.
 const PAGES: &[Page] = pages! {
-    "agents" "attachments" "backup" "builtin-tools" "bus" "chat" "commands" "concepts" "confinement" "context"
+    "agents" "assistant4-behaviours" "attachments" "backup" "builtin-tools" "bus" "chat" "commands" "concepts" "confinement" "context"
     "from-assistant4" "from-pith" "glossary" "guardrails" "home" "many-tools" "mcp" "models" "native-extensions" "operations" "orchestrator"
     "performance" "plugins" "protocol" "python-classes" "python-files" "remote-tools" "replay" "rpc" "schedules" "secrets" "streaming"
     "extensions/README" "extensions/c" "extensions/javascript" "extensions/python" "extensions/rust"
