@@ -215,7 +215,7 @@ fn a_year_with_two_changes_of_the_clocks_and_five_hundred_restarts() {
     let nights = &world.fired["clock/night"];
     assert!(nights.len() > 350, "{} nights", nights.len());
     // What was passed over is said, and once.
-    assert!(world.skipped.iter().any(|(id, why)| id == "clock/night" && why.contains("is new")));
+    assert!(world.skipped.iter().any(|(id, why)| id == "clock/night" && why.contains("first seen")));
     assert!(world.skipped.iter().any(|(_, why)| why.contains("missed runs are skipped")));
 }
 
