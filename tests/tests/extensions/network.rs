@@ -247,7 +247,7 @@ async fn where_nobody_can_be_asked_it_is_denied() {
     let cases: [(&str, Option<&'static str>, &str, &str); 3] = [
         ("profile: full-auto\n", None, "", "nobody answered"),
         ("profile: safe\n", Some("once"), "", "under `safe` nobody is asked"),
-        ("profile: full-auto\n", Some("once"), "*", "no address of the public network"),
+        ("profile: full-auto\n", Some("once"), "*", "not an address of the public network"),
     ];
     for (text, answer, given, expected) in cases {
         let (scene, server) = (Scene::new(), Server::new());
