@@ -49,7 +49,7 @@ pub struct Subscription {
     pub name: Arc<str>,
     /// The topics it wants.
     pub patterns: Vec<Pattern>,
-    /// Which events of these topics it wants; all if there is none. It is asked when an event is published, and not again.
+    /// Which events of these topics it wants; without a filter, all. It is asked once, when an event is published.
     pub filter: Option<EventFilter>,
     /// The number of attempts before an event is a dead letter.
     pub max_attempts: u32,
