@@ -1,4 +1,7 @@
-//! A running home: [`Application::open`] reads it and starts its runtime.
+//! A running home: [`Application::open`] reads it and starts its runtime. `application/agent_folders.rs` knows the workspaces of its
+//! sessions.
+
+mod agent_folders;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +25,7 @@ use holdfast_secrets::SecretString;
 use holdfast_store::{LostFrames, Retention, Store, StoreOptions};
 use parking_lot::Mutex;
 
+use crate::application::agent_folders::AgentFolders;
 use crate::config::{ApplicationConfig, BuiltInContext};
 use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
 use crate::http_client::PinnedClient;
@@ -66,6 +70,7 @@ pub struct Application {
     profile: Option<String>,
     /// The folder that the settings name.
     workspace: Option<PathBuf>,
+    agent_folders: Arc<AgentFolders>,
     session_factory: Arc<MainSessionFactory>,
     secrets: Option<Arc<Secrets>>,
     _watch: Option<FolderWatcher>,
@@ -159,7 +164,10 @@ impl Application {
             components: reported(preparations.clone(), quiet),
             packages: reported(preparations.clone(), Arc::new(plan.progress)),
         };
-        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), progress);
+        let agent_folders = Arc::new(AgentFolders::new(plan, store.clone(), workspace.clone()));
+        let avoided = agent_folders.clone();
+        let lanes =
+            lanes(plan, &settings, &vault, secrets.as_ref(), (progress, Arc::new(move || avoided.all())));
         let remotes = remotes(plan, &settings, secrets.as_ref());
         let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
         built_ins.extensions.extend(remotes.found());
@@ -218,6 +226,7 @@ impl Application {
             home,
             profile,
             workspace,
+            agent_folders,
             session_factory,
             secrets,
             _watch: watch,
@@ -293,6 +302,7 @@ impl Application {
             (None, None) => Ok(None),
         };
         let (workspace, refused) = workspace.map_or_else(|why| (None, Some(why)), |found| (found, None));
+        workspace.iter().for_each(|folder| self.agent_folders.add(folder.clone()));
         new.settings.workspace = workspace.and_then(|path| path.to_str().map(Arc::from));
         Ok((new, refused))
     }
@@ -301,7 +311,8 @@ impl Application {
     fn checked(&self, folder: &Path) -> Result<PathBuf, Problem> {
         let warn = |problem: Problem| problem.with(Severity::Warning);
         let folder = self.settings.workspace(&self.home, folder).map_err(warn)?;
-        let found = Workspace::new(&folder, self.home.canonical()).map_err(warn)?;
+        let home = self.home.canonical();
+        let found = Workspace::apart_from(&folder, home, self.home.usual()).map_err(warn)?;
         if found.path().to_str().is_none() {
             let what = format!("{} cannot be a workspace: its name is not UTF-8", found.path().display());
             return Err(warn(Problem::new(Code::WorkspaceRefused, what)));

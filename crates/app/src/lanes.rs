@@ -11,7 +11,7 @@ use holdfast_home::Settings;
 use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_mcp::{McpLane, McpPlaces};
 use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
-use holdfast_lane_process::{Demand, Places, ProcessLane};
+use holdfast_lane_process::{AgentFolders, Demand, Places, ProcessLane};
 use holdfast_lane_remote::{RemoteLane, RemoteTarget};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{EmbeddedComponent, HomeVault};
@@ -37,7 +37,7 @@ pub(crate) fn lanes(
     settings: &Settings,
     vault: &Arc<HomeVault>,
     secrets: Option<&Arc<Secrets>>,
-    progress: LaneProgress,
+    (progress, agent_folders): (LaneProgress, AgentFolders),
 ) -> [Arc<dyn Lane>; 6] {
     let wanted = plan.log_level.unwrap_or(settings.log.level);
     // Where it is not known what to redact, nothing is shown.
@@ -82,6 +82,7 @@ pub(crate) fn lanes(
     let mut python = ProcessLane::python(vault.clone(), places)
         .beside(&programs)
         .demanding(demand)
+        .avoiding(agent_folders)
         .with_progress(progress.packages);
     if let Some(log) = log {
         wasm = wasm.with_log(log.clone());

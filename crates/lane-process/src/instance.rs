@@ -1,6 +1,7 @@
 //! A loaded extension that is a process. The first load of an activation starts it to ask for its exports, which the vault caches.
 //! Afterwards it is started by its lifecycle or, without one, by the first call, and again by the first call after it has exited.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -152,6 +153,9 @@ async fn start(
     hello: &ToExtension,
     terms: &Terms,
 ) -> Result<(Process, ProcessWelcome), Fault> {
+    if let Some(worker) = &plan.worker {
+        worker.check(Path::new(plan.command.program()))?;
+    }
     let slot = start_slots().acquire().await;
     let process = Process::start(plan, terms.clone()).await?;
     if let Some(worker) = &plan.worker {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use holdfast_contract::ids::ExtensionId;
+#[cfg(target_os = "linux")]
+use holdfast_contract::log::LogLevel;
 use holdfast_contract::log::{LogSink, ProgressSink, Sinks};
 use holdfast_contract::manifest::LaneKind;
 use holdfast_contract::problem::{Code, Fault};
@@ -13,15 +15,18 @@ use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
 #[cfg(target_os = "linux")]
 use holdfast_program::keep_home_closed;
 use holdfast_sandbox::SandboxReport;
+#[cfg(target_os = "linux")]
+use holdfast_untrusted_files::ProgramSearch;
 use holdfast_untrusted_files::{TempFolder, remove_tree};
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
 
 #[cfg(target_os = "linux")]
 use crate::python::environment::PythonEnvironment;
-use crate::python::interpreter::Interpreter;
+#[cfg(target_os = "linux")]
+use crate::python::interpreter::{FoundInterpreter, Interpreter};
 #[cfg(target_os = "linux")]
 use crate::python::requirements::Requirements;
+#[cfg(target_os = "linux")]
 use crate::python::worker::Worker;
 
 /// How a lane starts its programs.
@@ -55,6 +60,7 @@ impl Places {
 }
 
 /// The Python that runs an extension.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Debug)]
 pub(crate) struct PythonInterpreter {
     /// The program.
@@ -81,6 +87,13 @@ impl Starts {
 /// Returns whether programs must be confined by every layer, or else not run.
 pub type Demand = Arc<dyn Fn() -> bool + Send + Sync>;
 
+/// Returns the folders that agents may write. No program is taken from them.
+pub type AgentFolders = Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>;
+
+/// The machine's Python, with its worker.
+#[cfg(target_os = "linux")]
+type Python = Arc<tokio::sync::Mutex<Option<(Interpreter, Arc<Worker>)>>>;
+
 /// The folders of running extensions.
 type LaidOut = Arc<Mutex<HashMap<ExtensionId, Weak<TempFolder>>>>;
 
@@ -91,11 +104,12 @@ pub struct ProcessLane {
     places: Places,
     sinks: Sinks,
     starts: Starts,
-    interpreter: Arc<OnceCell<Interpreter>>,
-    worker: Arc<OnceCell<Arc<Worker>>>,
+    #[cfg(target_os = "linux")]
+    python: Python,
     laid_out: LaidOut,
     report: Option<SandboxReport>,
     demand: Option<Demand>,
+    agent_folders: Option<AgentFolders>,
 }
 
 impl ProcessLane {
@@ -118,11 +132,12 @@ impl ProcessLane {
             places,
             sinks: Sinks::default(),
             starts,
-            interpreter: Arc::default(),
-            worker: Arc::default(),
+            #[cfg(target_os = "linux")]
+            python: Python::default(),
             laid_out: LaidOut::default(),
             report: None,
             demand: None,
+            agent_folders: None,
         }
     }
 
@@ -135,6 +150,12 @@ impl ProcessLane {
     /// Refuses programs where a layer of confinement is missing, if this returns true. It is called at every load.
     pub fn demanding(mut self, demand: Demand) -> Self {
         self.demand = Some(demand);
+        self
+    }
+
+    /// Takes no program from the folders that this returns. It is called at every load.
+    pub fn avoiding(mut self, folders: AgentFolders) -> Self {
+        self.agent_folders = Some(folders);
         self
     }
 
@@ -188,6 +209,37 @@ impl ProcessLane {
         Ok(Arc::new(loaded) as Arc<dyn Instance>)
     }
 
+    /// The folders that agents may write. Some are read from the log.
+    #[cfg(target_os = "linux")]
+    async fn agent_folders(&self) -> Result<Vec<PathBuf>, Fault> {
+        let Some(folders) = self.agent_folders.clone() else { return Ok(Vec::new()) };
+        let listed = tokio::task::spawn_blocking(move || folders()).await;
+        listed.map_err(|error| Fault::new(Code::Internal, format!("the workspaces were not listed: {error}")))
+    }
+
+    /// The machine's Python. It is looked for again once agents can write where it lies.
+    #[cfg(target_os = "linux")]
+    async fn interpreter(
+        &self,
+        id: &ExtensionId,
+        agent_folders: &[PathBuf],
+        report: &SandboxReport,
+    ) -> Result<(Interpreter, Arc<Worker>), Fault> {
+        let mut kept = self.python.lock().await;
+        if let Some((interpreter, worker)) = &*kept
+            && interpreter.is_outside(&ProgramSearch::new(None, agent_folders))
+        {
+            return Ok((interpreter.clone(), worker.clone()));
+        }
+        let found = find_interpreter(agent_folders, &self.places.home, report).await?;
+        if let Some(warning) = found.warning() {
+            self.sinks.log(id, LogLevel::Warning, &warning);
+        }
+        let worker = Worker::lay_out(&self.places.code, &found.interpreter, report, &self.agent_folders)?;
+        *kept = Some((found.interpreter.clone(), worker.clone()));
+        Ok((found.interpreter, worker))
+    }
+
     /// The machine's Python, or an environment with the packages that the extension requires.
     #[cfg(target_os = "linux")]
     async fn python_for(
@@ -196,9 +248,8 @@ impl ProcessLane {
         bundle: &Bundle,
         report: &SandboxReport,
     ) -> Result<PythonInterpreter, Fault> {
-        let interpreter = self.interpreter.get_or_try_init(Interpreter::find).await?;
-        let lay_out = async || Worker::lay_out(&self.places.code, &interpreter.executable);
-        let worker = self.worker.get_or_try_init(lay_out).await?.clone();
+        let agent_folders = self.agent_folders().await?;
+        let (interpreter, worker) = self.interpreter(id, &agent_folders, report).await?;
         let (mut identity, mut readable) = (interpreter.identity(), interpreter.readable());
         // Before anything is installed: it would not be started.
         keep_home_closed(&self.places.home, &readable)?;
@@ -214,12 +265,28 @@ impl ProcessLane {
         }
         let place = &self.places.environments;
         let told = (id, &self.sinks);
-        let environment = PythonEnvironment::with(&needed, interpreter, place, report.clone(), told).await?;
+        let environment =
+            PythonEnvironment::with(&needed, &interpreter, place, report.clone(), &agent_folders, told);
+        let environment = environment.await?;
         identity.push_str(&format!(" {}", environment.folder.display()));
         readable.push(environment.folder.clone());
         let executable = environment.python();
         Ok(PythonInterpreter { executable, readable, identity, has_packages: true, worker })
     }
+}
+
+/// Looks for an interpreter on a thread of its own, because it waits for processes.
+#[cfg(target_os = "linux")]
+async fn find_interpreter(
+    agent_folders: &[PathBuf],
+    home: &Path,
+    report: &SandboxReport,
+) -> Result<FoundInterpreter, Fault> {
+    let (folders, home, report) = (agent_folders.to_vec(), home.to_owned(), report.clone());
+    let path = std::env::var_os("PATH");
+    let find = move || Interpreter::find(path.as_deref(), &folders, &home, &report);
+    let found = tokio::task::spawn_blocking(find).await;
+    found.map_err(|error| Fault::new(Code::Internal, format!("Python was not looked for: {error}")))?
 }
 
 /// The folders of the dependencies that run in these lanes. Registers the extension's own folder for others.
@@ -253,8 +320,8 @@ impl Lane for ProcessLane {
 
     #[cfg(not(target_os = "linux"))]
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
-        let _ = (&self.vault, &self.places, &self.sinks, &self.interpreter);
-        let _ = (&self.laid_out, &self.report, &self.demand, &self.worker);
+        let _ = (&self.vault, &self.places, &self.sinks, &self.laid_out);
+        let _ = (&self.report, &self.demand, &self.agent_folders);
         let message = format!("`{}` is a program, and programs can be confined only on Linux", extension.id);
         Box::pin(std::future::ready(Err(Fault::new(Code::Unconfined, message))))
     }

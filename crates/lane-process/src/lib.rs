@@ -13,6 +13,7 @@ mod instance;
 mod lane;
 #[cfg(target_os = "linux")]
 mod process;
+#[cfg(target_os = "linux")]
 mod python;
 
-pub use crate::lane::{Demand, Places, ProcessLane};
+pub use crate::lane::{AgentFolders, Demand, Places, ProcessLane};

@@ -21,7 +21,7 @@ use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{Progress, Sinks};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_sandbox::SandboxReport;
-use holdfast_untrusted_files::{open_regular, read_text, remove_tree};
+use holdfast_untrusted_files::{ProgramSearch, open_regular, read_text, remove_tree};
 use tokio::time::Instant;
 
 use crate::python::environment::installer::Installer;
@@ -62,6 +62,7 @@ impl PythonEnvironment {
         python: &Interpreter,
         place: &Path,
         report: SandboxReport,
+        agent_folders: &[PathBuf],
         (id, sinks): (&ExtensionId, &Sinks),
     ) -> Result<Self, Fault> {
         let folder = place.join(&needed.digest(&python.identity()).to_string()[..32]);
@@ -86,7 +87,8 @@ impl PythonEnvironment {
         sinks.progress(id, Progress::Installing { packages: needed.lines.iter().cloned().collect() });
         // An interrupted installation may have left an incomplete folder.
         let _ = remove_tree(&environment.folder);
-        if let Err(fault) = environment.install(needed, python, report, (id, sinks)).await {
+        let uv = uv(&ProgramSearch::new(std::env::var_os("PATH").as_deref(), agent_folders));
+        if let Err(fault) = environment.install(needed, python, uv, report, (id, sinks)).await {
             let _ = remove_tree(&environment.folder);
             // Where it cannot be written, the next start tries again.
             let _ = write_new(&failure, &fault.message);
@@ -105,10 +107,10 @@ impl PythonEnvironment {
         &self,
         needed: &Requirements,
         python: &Interpreter,
+        uv: Option<PathBuf>,
         report: SandboxReport,
         log_target: (&ExtensionId, &Sinks),
     ) -> Result<(), Fault> {
-        let uv = uv();
         let deadline = Instant::now() + INSTALL_TIMEOUT;
         let programs: Vec<PathBuf> = uv.iter().cloned().collect();
         let installer = Installer::prepare(&self.folder, python, &programs, report, deadline, log_target)?;
@@ -159,11 +161,10 @@ fn text(path: &Path) -> Result<&str, Fault> {
     path.to_str().ok_or_else(|| failed(&path.display().to_string(), "the path is not UTF-8"))
 }
 
-/// The `uv` on the `PATH`. A script or a link to another program is skipped: it would need files that the confined installer cannot
-/// read.
-fn uv() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let named = std::env::split_paths(&path).filter_map(|folder| folder.join("uv").canonicalize().ok());
+/// The `uv` on the `PATH`, as [`ProgramSearch`] finds it. A script or a link to another program is skipped: it would need files that the
+/// confined installer cannot read.
+fn uv(search: &ProgramSearch) -> Option<PathBuf> {
+    let named = search.find("uv").programs.into_iter().filter_map(|file| file.canonicalize().ok());
     named.into_iter().find(|file| {
         let mut magic = [0; 4];
         let opened = open_regular(OpenOptions::new().read(true), file);

@@ -46,9 +46,10 @@ struct Place {
 
 impl Place {
     async fn new() -> Self {
-        let python = Interpreter::find().await.unwrap();
-        let id = ExtensionId::from("planted");
-        Self { folder: tempfile::tempdir().unwrap(), python, id, sinks: Sinks::default() }
+        let (folder, path) = (tempfile::tempdir().unwrap(), std::env::var_os("PATH"));
+        let report = holdfast_sandbox::report();
+        let python = Interpreter::find(path.as_deref(), &[], folder.path(), &report).unwrap().interpreter;
+        Self { folder, python, id: ExtensionId::from("planted"), sinks: Sinks::default() }
     }
 
     fn installer(&self, name: &str, report: SandboxReport, timeout: Duration) -> Installer<'_> {
