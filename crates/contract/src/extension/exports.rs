@@ -14,7 +14,11 @@ use crate::manifest::Manifest;
 use crate::matcher::glob;
 use crate::problem::{Code, Fault};
 use crate::registry::{AgentMode, ChannelFeatures, Descriptor, Payload};
+use crate::text::is_invisible;
 use crate::tool::{EffectClass, ToolSpec};
+
+/// Characters of an invalid name that a message has.
+const MAX_SHOWN_CHARS: usize = 80;
 
 /// Something that is called by name: a command, or a method for other extensions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -79,21 +83,18 @@ impl Exports {
             self;
         let mut all = Vec::new();
         for tool in tools {
-            filled("a tool's name", tool.name.as_str())?;
             all.push(Descriptor::tool(hinted(tool, manifest)));
         }
         if let Some(agent) = &agent {
-            filled("an agent's name", &agent.name)?;
             all.push(Descriptor::agent(manifest.code_agent(agent)));
         }
         all.extend(hooks(&points, &priorities, manifest));
         for command in &commands {
-            filled("a command's name", &command.name)?;
             all.push(other("command", &command.name, json!({ "description": command.description })));
         }
         if let Some(methods) = methods {
             for method in &methods {
-                filled("a method's name", &method.name)?;
+                named("a method", &method.name)?;
             }
             unique("method", methods.iter().map(|method| method.name.as_str()))?;
             all.push(other("api", manifest.id.as_str(), json!({ "methods": methods })));
@@ -103,6 +104,7 @@ impl Exports {
         }
         let channel = channel.map(|features| Descriptor::channel(&manifest.id, features));
         all.extend(channel.map(|channel| channel.described(&description)));
+        all.iter().try_for_each(Descriptor::check_names)?;
         let tools: Vec<_> = all.iter().flat_map(Descriptor::tool_names).collect();
         unique("tool", tools.iter().map(ToolName::as_str))?;
         let commands = all.iter().filter(|descriptor| descriptor.kind.as_str() == "command");
@@ -112,6 +114,18 @@ impl Exports {
 }
 
 impl Descriptor {
+    /// Refuses names by which it is called and that a person could not read. It is asked in every lane.
+    pub fn check_names(&self) -> Result<(), Fault> {
+        for tool in self.tool_names() {
+            named("a tool", tool.as_str())?;
+        }
+        match self.kind.as_str() {
+            "agent" => named("an agent", self.id.as_str()),
+            "command" => named("a command", self.id.as_str()),
+            _ => Ok(()),
+        }
+    }
+
     /// With what the manifest says about it: its priority, and the secrets that it cannot do without. All of them count as missing
     /// until the host has looked.
     pub fn with_hint(mut self, manifest: &Manifest) -> Self {
@@ -178,21 +192,37 @@ fn other(kind: &str, id: &str, payload: Value) -> Descriptor {
     }
 }
 
-fn filled(what: &str, text: &str) -> Result<(), Fault> {
-    if text.trim().is_empty() || text.chars().any(char::is_control) {
-        Err(wrong(format!("{what} is empty or has control characters")))
-    } else {
-        Ok(())
+/// Names stand at the beginning of lines and in questions: one with a space or an invisible character in it could look like words of the
+/// program.
+fn named(what: &str, name: &str) -> Result<(), Fault> {
+    let starts = name.starts_with(|first: char| first.is_alphanumeric() || first == '_');
+    let odd = |letter: char| letter.is_whitespace() || letter.is_control() || is_invisible(letter);
+    if starts && !name.contains(odd) {
+        return Ok(());
     }
+    let shown = escaped(name);
+    Err(wrong(format!(
+        "{what} has the name `{shown}`: a name begins with a letter, a digit or `_`, and has no spaces, control characters or invisible characters"
+    )))
+}
+
+/// A name with escapes for what would not be seen.
+fn escaped(name: &str) -> String {
+    let seen = |letter: char| {
+        letter == ' ' || !(letter.is_whitespace() || letter.is_control() || is_invisible(letter))
+    };
+    let shown = name
+        .chars()
+        .take(MAX_SHOWN_CHARS)
+        .map(|letter| if seen(letter) { letter.to_string() } else { letter.escape_unicode().to_string() });
+    shown.collect()
 }
 
 fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a str>) -> Result<(), Fault> {
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            let shown: String =
-                name.chars().map(|it| if it.is_control() { ' ' } else { it }).take(80).collect();
-            return Err(wrong(format!("it has two of the {kind} `{shown}`")));
+            return Err(wrong(format!("it has two of the {kind} `{}`", escaped(name))));
         }
     }
     Ok(())

@@ -12,7 +12,7 @@ use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
 use holdfast_contract::ids::{DescriptorId, ExtensionId, Millis, RegistryKind, ScheduleId, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::registry::{Descriptor, ExtensionRef};
 use holdfast_contract::session_frames::TimerFired;
 use holdfast_contract::system_frames::{
     ExtensionFaulted, ExtensionReported, ExtensionState, ExtensionView, LifecycleCommand, LifecycleOutcome,
@@ -563,6 +563,7 @@ async fn load(
     inner.extensions.keep_instance(extension, instance);
     match lifecycle_call(inner, Some(lane), extension, under, LifecycleCommand::Load).await? {
         Reply::Descriptors(mut descriptors) => {
+            descriptors.iter().try_for_each(Descriptor::check_names)?;
             inner.set_agents(&mut descriptors);
             inner.find_required_secrets(extension, &mut descriptors).await;
             let channels = descriptors.iter().filter(|descriptor| descriptor.kind.as_str() == "channel");
