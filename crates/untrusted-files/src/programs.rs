@@ -1,5 +1,5 @@
-//! Programs that the host itself starts by name. Whoever can write a folder of the search path chooses the program, so folders that an
-//! agent or a repository can write are left out: relative ones, and those that lie in a given folder or lead into it.
+//! Programs that the host itself starts by name. Write access to a folder of the search path decides which program is found, so folders
+//! that an agent or a repository can write are left out: relative ones, and those that lie in a given folder or lead into it.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

@@ -36,7 +36,7 @@ impl AgentFolders {
         self.known.lock().insert(workspace);
     }
 
-    /// All of them. A folder with the home in it is none: no tool may access it.
+    /// All of them. A folder with the home in it is left out: no tool may access it.
     pub(crate) fn all(&self) -> Vec<PathBuf> {
         let mut all = self.recorded.lock().get_or_insert_with(|| recorded(&self.store)).clone();
         all.extend(self.known.lock().iter().cloned());

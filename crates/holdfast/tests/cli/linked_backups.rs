@@ -93,7 +93,7 @@ fn a_home_that_is_restored_without_a_gate_refuses() {
     assert_ne!(denied.code, Some(0), "{denied:#?}");
     assert!(!scene.work().join("effect.txt").exists(), "it ran: {denied:#?}");
 
-    // The same for the policy, which a home is not backed up without: what stands in its place is no policy.
+    // The same for the policy, which a home is not backed up without: what stands in its place cannot be read as a policy.
     let marked = fs::read(restored.join("extensions/guard")).unwrap();
     fs::write(restored.join("config/policy.yaml"), marked).unwrap();
     let refused = on(&scene, &restored, &["call", "file_list", "{}"]);

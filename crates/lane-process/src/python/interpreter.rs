@@ -158,7 +158,7 @@ impl FoundInterpreter {
     }
 }
 
-/// Asks a candidate what it is. The error says why it is none.
+/// Asks a candidate what it is. The error says why it cannot be used.
 fn probe(candidate: &Path, home: &Path, report: &SandboxReport) -> Result<Interpreter, String> {
     let program = candidate.to_str().ok_or("has a path that is not UTF-8")?;
     let readable = readable_to(candidate, home);

@@ -75,7 +75,7 @@ enum LinkRule {
     Follow,
     /// It is named as not copied.
     Report,
-    /// It is no part of the home: links in the folder of an extension are not read.
+    /// It does not belong to the home: links in the folder of an extension are not read.
     Ignore,
 }
 
@@ -109,7 +109,7 @@ struct Folder {
     name: PathBuf,
     base: PathBuf,
     inner: PathBuf,
-    /// Whether a link of an extension led here: then what its loader passes over is no part of the home.
+    /// Whether a link of an extension led here: then what its loader passes over does not belong to the home.
     linked_code: bool,
 }
 
