@@ -75,6 +75,8 @@ pub(crate) struct Messaging {
     subscriptions: Mutex<Subscriptions>,
     /// Whether events of an extension's subscriptions wait because it is not active.
     paused: Mutex<HashMap<ExtensionId, Arc<AtomicBool>>>,
+    /// Whether events of the router's own subscriptions wait, because it has not started: an attempt would fail, and count.
+    router_paused: Arc<AtomicBool>,
     /// Whether the bus's subscribers may differ from what is wanted.
     stale: AtomicBool,
     /// Held while they are set.
@@ -122,6 +124,7 @@ impl Messaging {
             routes,
             subscriptions: Mutex::default(),
             paused: Mutex::default(),
+            router_paused: Arc::new(AtomicBool::new(true)),
             stale: AtomicBool::new(true),
             syncing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),

@@ -2,13 +2,14 @@
 
 use holdfast_bus::NewEvent;
 use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::Code;
 use holdfast_home::{Channels, SessionRule};
 use holdfast_lane_native::NativeExtension;
 use holdfast_testkit::pieces::{echo, hanging_tool};
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
 
-use crate::fixtures::{Asking, Mailbox, bus_story, inputs, later};
+use crate::fixtures::{Asking, Mailbox, bus_story, inputs, later, retry_codes};
 
 fn chat(mailbox: &Mailbox) -> NativeExtension {
     NativeExtension::new("chat", "1.0.0").channel(mailbox.clone())
@@ -238,6 +239,35 @@ fn a_process_that_ends_in_the_middle_of_a_turn_leaves_it_to_the_next() {
         assert_eq!(mailbox.all(), ["ada: one", "ada: two"]);
         assert_eq!(inputs(&lab, "chat.ada"), ["hello", "and?"]);
         assert_eq!(lab.findings(), Vec::new());
+        lab.stop().await;
+    });
+}
+
+/// The bus knows the messages that wait before the system has started. A turn could not begin then, and each attempt would count.
+#[test]
+fn a_message_that_waits_is_not_attempted_before_the_policy_is_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("holdfast.db");
+    let mailbox = Mailbox::default();
+    process(async {
+        let hangs = vec![ScriptStep::calls([("wait", json!({}))])];
+        let lab = restartable(&mailbox, hangs).on(&path, Default::default()).start().await;
+        lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+        lab.until("the tool", |lab| lab.ledger.count("tool chat.ada") == 1).await;
+    });
+    process(async {
+        let steps = [ScriptStep::calls([("wait", json!({}))]), ScriptStep::says("at last")];
+        let pure = holdfast_contract::tool::EffectClass::Pure;
+        let wait = holdfast_testkit::pieces::tool("wait", pure, Value::clone);
+        let kit = NativeExtension::new("kit", "1.0.0").tool(echo()).tool(wait);
+        let lab = Lab::build().script(steps).on(&path, Default::default());
+        fail::cfg("system::before_start", "sleep(1000)").unwrap();
+        let lab = lab.extension(chat(&mailbox)).extension(kit).start().await;
+        fail::remove("system::before_start");
+        later(&lab, "the answer", |_| !mailbox.all().is_empty()).await;
+        assert_eq!(mailbox.all(), ["ada: at last"]);
+        let codes = retry_codes(&lab.runtime);
+        assert!(!codes.contains(&Code::PolicyInvalid), "{codes:?}");
         lab.stop().await;
     });
 }

@@ -31,6 +31,8 @@ pub struct Findings {
     pub events_repeated: usize,
     /// For each schedule, the runs that the log has, those that ended well, and those that the task itself counted.
     pub runs: BTreeMap<String, [usize; 3]>,
+    /// Why runs did not end well.
+    pub run_faults: BTreeMap<String, usize>,
     /// What should not be.
     pub anomalies: Vec<String>,
 }
@@ -124,8 +126,11 @@ fn examine_runs(system: &[Value], schedule: &str, counted: usize, findings: &mut
     let fired: Vec<_> = bodies(system, "schedule.fired").into_iter().filter(of).collect();
     let unplanned = fired.iter().filter(|run| !due.contains(&run["due"].as_u64().unwrap()));
     findings.anomalies.extend(unplanned.map(|run| format!("it was never due: {run}")));
-    let ended = bodies(system, "schedule.ended").into_iter().filter(of);
-    let ended = ended.filter(|run| run["fault"].is_null()).count();
+    let ended: Vec<_> = bodies(system, "schedule.ended").into_iter().filter(of).collect();
+    for fault in ended.iter().map(|run| &run["fault"]).filter(|fault| !fault.is_null()) {
+        *findings.run_faults.entry(format!("{schedule}: {fault}")).or_default() += 1;
+    }
+    let ended = ended.iter().filter(|run| run["fault"].is_null()).count();
     findings.runs.insert(schedule.to_owned(), [fired.len(), ended, counted]);
     if ended > counted || counted > fired.len() {
         let what = format!("{} runs, {ended} ended well, and the task counted {counted}", fired.len());

@@ -9,7 +9,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use holdfast_bus::{Delivery, EventFilter, NewEvent, Subscription, topics as known};
 use holdfast_contract::attachment::Attachment;
@@ -66,7 +65,7 @@ impl Inner {
         channels: &Arc<BTreeSet<ExtensionId>>,
     ) -> Result<Vec<Subscription>, Problem> {
         let routed = |name: &str, pattern: &str, routing: Routing| {
-            let (inner, paused) = (Arc::downgrade(self), Arc::new(AtomicBool::new(self.inspects)));
+            let (inner, paused) = (Arc::downgrade(self), self.messaging.router_paused.clone());
             let routed = Subscription::new(name.to_owned(), &[pattern], move |delivery: Delivery| {
                 let inner = inner.upgrade();
                 async move {

@@ -206,6 +206,12 @@ impl Inner {
         self.messaging.bus.wake();
     }
 
+    /// The router delivers from now on. Where extensions are only listed, it never does.
+    pub(crate) fn start_router(&self) {
+        self.messaging.router_paused.store(self.inspects, Ordering::Release);
+        self.messaging.bus.wake();
+    }
+
     fn paused_flag(&self, id: &ExtensionId) -> Arc<AtomicBool> {
         let mut flags = self.messaging.paused.lock();
         let new = || Arc::new(AtomicBool::new(self.inspects || self.extensions.active(id).is_none()));
@@ -313,7 +319,7 @@ impl Inner {
             overflow: Overflow::DeadLetter,
             paused: match takes {
                 HandlerKind::Itself | HandlerKind::Agent => self.paused_flag(&wanted.extension),
-                HandlerKind::Notify => Arc::new(AtomicBool::new(self.inspects)),
+                HandlerKind::Notify => self.messaging.router_paused.clone(),
             },
             ..Subscription::new(name, &[wanted.topic.as_str()], handler)?
         };
