@@ -77,6 +77,8 @@ pub(crate) struct Messaging {
     paused: Mutex<HashMap<ExtensionId, Arc<AtomicBool>>>,
     /// Whether events of the router's own subscriptions wait, because it has not started: an attempt would fail, and count.
     router_paused: Arc<AtomicBool>,
+    /// The same for those that lead to turns, which wait for the extensions that are starting.
+    turns_paused: Arc<AtomicBool>,
     /// Whether the bus's subscribers may differ from what is wanted.
     stale: AtomicBool,
     /// Held while they are set.
@@ -125,6 +127,7 @@ impl Messaging {
             subscriptions: Mutex::default(),
             paused: Mutex::default(),
             router_paused: Arc::new(AtomicBool::new(true)),
+            turns_paused: Arc::new(AtomicBool::new(true)),
             stale: AtomicBool::new(true),
             syncing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),

@@ -80,12 +80,10 @@ fn memory_descriptors_and_threads_stay_flat_while_a_home_is_in_use() {
     });
     samples.push(now());
     up.down(&traffic);
-    let findings = examine(&traffic);
     let (middle, end) = (samples[samples.len() / 2], samples[samples.len() - 1]);
-    println!(
-        "{minutes} minutes, {} reloads: {findings:#?}\nfirst {:?}\nmiddle {middle:?}\nend {end:?}",
-        traffic.edits, samples[0]
-    );
+    let (first, reloads) = (samples[0], traffic.edits);
+    println!("{minutes} minutes, {reloads} reloads\nfirst {first:?}\nmiddle {middle:?}\nend {end:?}");
+    println!("{:#?}", examine(&traffic));
     let late = &samples[samples.len() / 2..];
     assert!(end.threads <= middle.threads + MAX_MORE_THREADS, "threads grow: {middle:?} to {end:?}");
     for held in late {

@@ -65,7 +65,12 @@ impl Inner {
         channels: &Arc<BTreeSet<ExtensionId>>,
     ) -> Result<Vec<Subscription>, Problem> {
         let routed = |name: &str, pattern: &str, routing: Routing| {
-            let (inner, paused) = (Arc::downgrade(self), self.messaging.router_paused.clone());
+            let inner = Arc::downgrade(self);
+            let paused = match routing {
+                Routing::Message | Routing::Task | Routing::Background => &self.messaging.turns_paused,
+                Routing::Notice | Routing::Delivery | Routing::Terminal => &self.messaging.router_paused,
+            };
+            let paused = paused.clone();
             let routed = Subscription::new(name.to_owned(), &[pattern], move |delivery: Delivery| {
                 let inner = inner.upgrade();
                 async move {

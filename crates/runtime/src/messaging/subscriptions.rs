@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use super::topics;
 use crate::calls::{start_call, wait};
+use crate::extensions::StartWait;
 use crate::host::{SystemHost, content_of};
 use crate::runtime::Inner;
 
@@ -206,10 +207,20 @@ impl Inner {
         self.messaging.bus.wake();
     }
 
-    /// The router delivers from now on. Where extensions are only listed, it never does.
-    pub(crate) fn start_router(&self) {
-        self.messaging.router_paused.store(self.inspects, Ordering::Release);
+    /// The router delivers from now on, and what leads to turns once a turn can begin: a process that ends before that has not attempted
+    /// it. Where extensions are only listed, it never delivers.
+    pub(crate) fn start_router(self: &Arc<Self>) {
+        if self.inspects {
+            return;
+        }
+        self.messaging.router_paused.store(false, Ordering::Release);
         self.messaging.bus.wake();
+        let inner = self.clone();
+        tokio::spawn(async move {
+            inner.extensions.startup().ready(StartWait::Start, &*inner.clock).await;
+            inner.messaging.turns_paused.store(false, Ordering::Release);
+            inner.messaging.bus.wake();
+        });
     }
 
     fn paused_flag(&self, id: &ExtensionId) -> Arc<AtomicBool> {

@@ -149,7 +149,7 @@ impl Inner {
         runtime.extensions().await?;
         inner.extensions.startup().discovered();
         runtime.rebuild_daily_usage()?;
-        // What waits from an earlier process needs the policy.
+        // What waits from an earlier process needs the policy, and turns also the extensions.
         inner.start_router();
         Ok(inner)
     }
