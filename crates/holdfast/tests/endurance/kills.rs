@@ -217,7 +217,7 @@ fn nothing_is_lost_and_nothing_happens_twice_when_a_home_in_use_is_killed_at_any
     let began = Instant::now();
     let mut up = Up::start(&traffic);
     let (mut blows, mut struck, mut kills) = (BLOWS.to_vec(), BTreeMap::new(), 0);
-    // As many kills as are wanted, and in between what is none.
+    // As many kills as are wanted, with pauses and graceful stops between them.
     while kills < wanted || !blows.is_empty() && given.is_none() {
         if blows.is_empty() {
             blows = BLOWS.to_vec();

@@ -1,4 +1,4 @@
-//! The home that is put under load, the messages that it gets, and what came of them as its extensions wrote it down.
+//! The home that is put under load, the messages that it gets, and the results that its extensions wrote down.
 
 use std::collections::BTreeMap;
 use std::fs;
