@@ -134,7 +134,7 @@ pub struct ProcessHello {
 }
 
 /// What this host understands.
-pub const FEATURES: &[&str] = &["ask", "cancel", "log", "progress", "update"];
+pub const FEATURES: &[&str] = &["ask", "cancel", "connecting", "log", "progress", "update"];
 
 /// What a process is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -531,16 +531,27 @@ impl From<HookVerdict> for Decision {
     }
 }
 
-/// What a process asks of its host. `ask` is a request, the others are notifications.
+/// What a process asks of its host. `ask` and `connecting` are requests, the others are notifications.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub enum ToHost {
     /// In the middle of a call; answered by what was asked for.
     Ask(HostQuestion),
+    /// The next connection belongs to this call, which is no hook. Answered by `null`. Without it, a connection that is made while a
+    /// hook is open counts as the hook's and is refused.
+    Connecting(ConnectingCall),
     /// A line for the log.
     Log(LogLine),
     /// The progress of a call, shown to clients. It is provisional: only the call's result is recorded.
     Progress(CallStep),
+}
+
+/// A call that is about to connect to a host.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectingCall {
+    /// The host's request that is being worked on.
+    pub call: u64,
 }
 
 /// A step of a call that is under way.

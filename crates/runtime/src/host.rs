@@ -27,7 +27,7 @@ use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{
-    CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, Redaction,
+    CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, PROGRAM_START, Redaction,
 };
 use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
 use holdfast_contract::problem::{Code, Fault};
@@ -391,9 +391,13 @@ impl SystemHost {
 }
 
 /// Why a hook at this point may not make a host call, if it may not.
-pub(crate) fn refuse_in_hook(kind: HostCallKind, point: HookPoint) -> Option<Fault> {
-    let message = || format!("a hook may not call `{kind}`");
-    (!kind.is_for_hooks(point)).then(|| Fault::new(Code::HookSideEffect, message()))
+pub(crate) fn refuse_in_hook(call: &HostCall, point: HookPoint) -> Option<Fault> {
+    let refused = match call.kind() {
+        Some(kind) => !kind.is_for_hooks(point),
+        None => call.name() == PROGRAM_START,
+    };
+    let message = || format!("a hook may not call `{}`", call.name());
+    refused.then(|| Fault::new(Code::HookSideEffect, message()))
 }
 
 impl Host for SystemHost {
@@ -454,8 +458,7 @@ impl SystemHost {
                 }
                 let record = call.record();
                 let is_streamed = updates.is_some();
-                let refusal =
-                    self.hook.zip(call.kind()).and_then(|(point, kind)| refuse_in_hook(kind, point));
+                let refusal = self.hook.and_then(|point| refuse_in_hook(&call, point));
                 let answer = match refusal {
                     Some(refusal) => failed(refusal),
                     None => inner.serve(caller, call, timeout),

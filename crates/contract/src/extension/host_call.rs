@@ -29,6 +29,10 @@ use crate::content::Content;
 use crate::hook::HookPoint;
 use crate::session_frames::UiQuestion;
 
+/// The name under which a hook that would start a program is refused and recorded. It is no host call: elsewhere a program is started
+/// without asking the host, and confinement says what it can do.
+pub const PROGRAM_START: &str = "program.start";
+
 /// Arguments as the host reads them, beside the form in which they were sent. Frames record what was sent.
 #[derive(Clone)]
 pub struct Arguments<T> {
@@ -345,7 +349,10 @@ impl HostCallKind {
 
     /// Whether the host may ask the user before it serves it.
     pub const fn may_ask_the_user(self) -> bool {
-        matches!(self, Self::NetworkConnect | Self::HttpRequest)
+        matches!(
+            self,
+            Self::NetworkConnect | Self::HttpRequest | Self::SecretReference | Self::SecretGet
+        )
     }
 
     /// Whether it is recorded as a frame of its own kind, or as `host.called`.

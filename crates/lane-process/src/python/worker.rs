@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = files![
     "holdfast_worker/conversations.py",
     "holdfast_worker/docstrings.py",
     "holdfast_worker/files.py",
+    "holdfast_worker/guard.py",
     "holdfast_worker/imports.py",
     "holdfast_worker/main.py",
     "holdfast_worker/mcp_servers.py",

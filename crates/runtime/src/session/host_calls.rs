@@ -225,10 +225,10 @@ impl SessionActor {
 
     /// Why a hook may not make a call, if it may not.
     fn refuses_hook(&mut self, hook: Option<&HookId>, call: &HostCall) -> Option<Fault> {
-        let (hook, kind) = (hook?, call.kind()?);
+        let hook = hook?;
         // Outside of a turn, where the registry is not known, the strictest rule counts.
         let point = self.pinned_registry().hook(hook).map_or(HookPoint::ToolGate, |entry| entry.spec.point);
-        refuse_in_hook(kind, point)
+        refuse_in_hook(call, point)
     }
 
     /// An extension that makes a host call in this session.
