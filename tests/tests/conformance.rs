@@ -75,6 +75,11 @@ async fn secrets_and_files_stay_within_what_is_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_was_allowed_a_secret_replays() {
+    courier::consent().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_is_followed_leaves_the_same_frames() {
     follower::compare().await;
 }

@@ -311,6 +311,16 @@ pub struct ProcessTurn {
     pub channel: String,
     /// The user, where there is one.
     pub user: Option<String>,
+    /// For an agent's code: what the user said, of which the task may be a part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_message: Option<String>,
+    /// For an agent's code: what all that follows from it has in common, which is the id of the event that brought it, or else the session and the number of its
+    /// frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// For an agent's code: the summary that the conversation was last compacted to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_summary: Option<String>,
 }
 
 impl From<&TurnView> for ProcessTurn {
@@ -321,6 +331,9 @@ impl From<&TurnView> for ProcessTurn {
             agent: view.agent.clone(),
             channel: view.origin.channel.clone(),
             user: view.origin.user.clone(),
+            user_message: None,
+            correlation_id: None,
+            conversation_summary: None,
         }
     }
 }

@@ -38,6 +38,7 @@ use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Host, Later, UpdateSink};
 use holdfast_policy::{HeldInterfaces, Profile};
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
@@ -374,29 +375,53 @@ pub(crate) struct SystemHost {
     extension: Arc<ExtensionRef>,
     /// The frame in the system stream that caused the call.
     under: Option<Seq>,
-    /// The point of the hook that is called, if it is a hook.
-    hook: Option<HookPoint>,
+    /// What is called, if it may have no side effects.
+    restricted: Option<Restricted>,
+}
+
+/// What is called and may have no side effects.
+#[derive(Clone, Copy)]
+enum Restricted {
+    /// A hook at this point.
+    Hook(HookPoint),
+    Renderer,
 }
 
 impl SystemHost {
     pub(crate) fn new(inner: &Arc<Inner>, extension: Arc<ExtensionRef>, under: Option<Seq>) -> Self {
-        Self { inner: Arc::downgrade(inner), extension, under, hook: None }
+        Self { inner: Arc::downgrade(inner), extension, under, restricted: None }
     }
 
     /// The same, for a hook that is called outside of a session.
-    pub(crate) fn for_hook(mut self, point: HookPoint) -> Self {
-        self.hook = Some(point);
-        self
+    pub(crate) fn for_hook(self, point: HookPoint) -> Self {
+        Self { restricted: Some(Restricted::Hook(point)), ..self }
+    }
+
+    /// The same, for a renderer.
+    pub(crate) fn for_renderer(self) -> Self {
+        Self { restricted: Some(Restricted::Renderer), ..self }
+    }
+
+    /// Why a call is refused, if what makes it may have no side effects.
+    fn refusal(&self, call: &HostCall) -> Option<Fault> {
+        match self.restricted? {
+            Restricted::Hook(point) => refuse_in_hook(call, point),
+            Restricted::Renderer => refuse_side_effect(call, HookPoint::ToolAfter, "a renderer"),
+        }
     }
 }
 
 /// Why a hook at this point may not make a host call, if it may not.
 pub(crate) fn refuse_in_hook(call: &HostCall, point: HookPoint) -> Option<Fault> {
+    refuse_side_effect(call, point, "a hook")
+}
+
+fn refuse_side_effect(call: &HostCall, point: HookPoint, who: &str) -> Option<Fault> {
     let refused = match call.kind() {
         Some(kind) => !kind.is_for_hooks(point),
         None => call.name() == PROGRAM_START,
     };
-    let message = || format!("a hook may not call `{}`", call.name());
+    let message = || format!("{who} may not call `{}`", call.name());
     refused.then(|| Fault::new(Code::HookSideEffect, message()))
 }
 
@@ -426,8 +451,8 @@ impl SystemHost {
             return failed(Fault::new(Code::ExtensionFault, "the runtime has stopped"));
         };
         match call {
+            // Not recorded: a loop reads it as often as it likes, and nothing of it is replayed.
             HostCall::Clock => ready(Ok(Content::of(&inner.clock.now()))),
-            HostCall::Random { bytes } => ready(Ok(Content::text(inner.entropy.draw_hex(bytes)))),
             HostCall::StateGet { .. }
             | HostCall::StateSet { .. }
             | HostCall::Inject { .. }
@@ -450,18 +475,25 @@ impl SystemHost {
                     updates: updates.clone(),
                 };
                 // Like the clock, a timer brings in nothing but the time, and a loop waits for ever.
-                if matches!(call, HostCall::ScheduleWait(_)) && self.hook.is_none() {
+                if matches!(call, HostCall::ScheduleWait(_)) && self.restricted.is_none() {
                     return inner.serve(caller, call, timeout);
                 }
                 if let Err(fault) = inner.admit(&extension, &call) {
                     return failed(inner.flooded(&extension, under, &call, fault));
                 }
+                let random = match &call {
+                    HostCall::Random { bytes } => Some(*bytes),
+                    _ => None,
+                };
+                let arguments = random.map(|bytes| Content::new(json!({ "bytes": bytes })));
                 let record = call.record();
+                let record = CallRecord { arguments: arguments.unwrap_or(record.arguments), ..record };
                 let is_streamed = updates.is_some();
-                let refusal = self.hook.and_then(|point| refuse_in_hook(&call, point));
-                let answer = match refusal {
-                    Some(refusal) => failed(refusal),
-                    None => inner.serve(caller, call, timeout),
+                let refusal = self.refusal(&call);
+                let answer = match (refusal, random) {
+                    (Some(refusal), _) => failed(refusal),
+                    (None, Some(bytes)) => ready(Ok(Content::text(inner.entropy.draw_hex(bytes)))),
+                    (None, None) => inner.serve(caller, call, timeout),
                 };
                 let answer = async move {
                     let answer = match &updates {

@@ -89,6 +89,8 @@ pub(crate) struct Messaging {
     last_users: Mutex<HashMap<ExtensionId, String>>,
     /// Where the user was last active.
     last_place: Mutex<Option<ActivePlace>>,
+    /// Whether a chat of the terminal was ever opened, once the log was searched or one was.
+    knows_chats: Mutex<Option<bool>>,
     /// The questions that wait for a person.
     pub(crate) questions: Questions,
     /// Generations without an agent whose manifest gives events to one, which was reported.
@@ -129,6 +131,7 @@ impl Messaging {
             opened: AtomicU64::default(),
             last_users: Mutex::default(),
             last_place: Mutex::default(),
+            knows_chats: Mutex::default(),
             questions: Questions::default(),
             agentless: Mutex::default(),
             streams: Streams::default(),

@@ -10,13 +10,15 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_app::Application;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::ids::Seq;
+use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::manifest::{Access, FileGrant, Grants};
 use holdfast_loader::candidate;
 use holdfast_policy::{Grant, Tie};
 use holdfast_runtime::secrets::{SecretName, SecretString};
+use holdfast_runtime::{SessionEvent, Surface};
 use holdfast_tests::scene::{Scene, again, said, serves};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 const SECRET: &str = "correct-horse-battery-staple";
 
@@ -242,6 +244,52 @@ pub async fn compare() {
             }
         }
     }
+}
+
+/// Allows once what it is asked about.
+struct Allows {
+    questions: mpsc::UnboundedSender<(StreamId, Seq)>,
+}
+
+impl Surface for Allows {
+    fn show(&self, session: &StreamId, event: SessionEvent) {
+        if let SessionEvent::Question { request, .. } = event {
+            self.questions.send((session.clone(), request)).unwrap();
+        }
+    }
+
+    fn attended(&self, _: &StreamId) -> bool {
+        true
+    }
+}
+
+/// A component that was not granted the secret: the user is asked, and a replay runs it again without asking.
+pub async fn consent() {
+    let (form, how) = FORMS[2];
+    let (scene, folder) = prepared();
+    let server = Server::new(None);
+    let asks = grants(&server, &folder);
+    let place = install(&scene, form, how, &asks);
+    grant(&scene, &place, Grants { secrets: Vec::new(), ..asks });
+    let (questions, mut asked) = mpsc::unbounded_channel();
+    let application = Application::open(&scene.plan(), Arc::new(Allows { questions })).await.unwrap();
+    let token = SecretName::global("TOKEN").unwrap();
+    application.runtime.set_secret(token, SecretString::from(SECRET.to_owned())).await.unwrap();
+    serves(&application, "courier", 1).await;
+    let answering = application.runtime.clone();
+    tokio::spawn(async move {
+        while let Some((session, request)) = asked.recv().await {
+            answering.resume(&session).unwrap().answer(request, Some("once".into())).await.unwrap();
+        }
+    });
+    let answer = deliver(&application, "one", &server.url(), &folder).await;
+    assert!(answer.starts_with("200 heard authorization: Bearer [secret TOKEN]"), "{answer}");
+    let frames = application.runtime.store().frames(&"one".into(), Seq(0)..).unwrap();
+    let of = |kind: &str| frames.iter().filter(|frame| frame.envelope.kind.as_str() == kind).count();
+    assert_eq!(of("ui.requested"), 1);
+    let verdict = again(&scene, &application, "one");
+    assert!(verdict.identical && verdict.mocked.is_empty(), "{verdict:#?}");
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 /// What the grants do not cover is refused, in a component and in a class alike.

@@ -349,10 +349,7 @@ impl HostCallKind {
 
     /// Whether the host may ask the user before it serves it.
     pub const fn may_ask_the_user(self) -> bool {
-        matches!(
-            self,
-            Self::NetworkConnect | Self::HttpRequest | Self::SecretReference | Self::SecretGet
-        )
+        matches!(self, Self::NetworkConnect | Self::HttpRequest | Self::SecretReference | Self::SecretGet)
     }
 
     /// Whether it is recorded as a frame of its own kind, or as `host.called`.

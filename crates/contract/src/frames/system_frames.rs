@@ -297,7 +297,7 @@ bodies! {
         checks: Vec<CheckCount>,
     };
 
-    /// How often an extension was checked with the same outcome as before.
+    /// How often an extension was checked with the same outcome as before, and how often it was asked what has no frame of its own.
     struct CheckCount {
         /// The extension.
         id: ExtensionId,
@@ -309,6 +309,21 @@ bodies! {
         /// Calls of set-up functions that answered as before.
         #[serde(default, skip_serializing_if = "is_zero")]
         setup: u32,
+        /// Events about turns that are kept in memory only and were handed over.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        events: u32,
+        /// Of these, those that its handler failed on.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        events_failed: u32,
+        /// Such events that its queue had no room for.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        events_missed: u32,
+        /// Times that its context provider was asked outside of a turn, for `context.enrich`.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        enriched: u32,
+        /// Of these, those in which it failed or was late.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        enriched_failed: u32,
     };
 
     /// `setup.called`

@@ -353,7 +353,8 @@ impl Inner {
         self.soon(|inner| inner.extensions.active(id).ok_or_else(inactive)).await?;
         let (serving, _guard) = self.extensions.enter(id, RELOAD_WAIT).await?;
         let instance = self.extensions.instance(&serving)?;
-        let host = Arc::new(SystemHost::new(self, serving.clone(), None));
+        let host = SystemHost::new(self, serving.clone(), None);
+        let host = Arc::new(if role == Role::Renderer { host.for_renderer() } else { host });
         let call = Call::Function { role, function: function.to_owned(), arguments };
         let answer = wait(start_call(&instance, call, host)).await;
         // That it has no such function, or says itself that something is wrong, does not take it down.

@@ -1,8 +1,9 @@
-//! Calls of extensions that are repeated and rarely have another outcome: health checks, and the questions of set-up functions.
+//! Calls of extensions that are repeated and rarely have another outcome: health checks, and the questions of set-up functions. Also
+//! those that leave no frame of their own: events about turns that are kept in memory, and context providers that `context.enrich` asks.
 //!
-//! A frame for each would fill the log of an idle home. An outcome that differs from the one before has a frame of its own; those that
-//! are the same are counted, and the counts are recorded together: as soon as an activation is checked for the first time, then once an
-//! hour, and when the system stops.
+//! A frame for each would fill the log. An outcome of a check that differs from the one before has a frame of its own; everything else is
+//! counted, and the counts are recorded together with a health check: the first one after an activation was counted for the first time,
+//! then one in an hour, and when the system stops.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -26,7 +27,7 @@ struct Counts {
     /// When the first of them was made.
     since: Option<Millis>,
     counts: BTreeMap<Activation, Count>,
-    /// The activations of the last record.
+    /// The activations that were recorded.
     recorded: BTreeSet<Activation>,
     /// The last outcome of each set-up function.
     setup: HashMap<(ExtensionId, &'static str), (Generation, Digest)>,
@@ -36,6 +37,11 @@ struct Counts {
 struct Count {
     healthy: u32,
     setup: u32,
+    events: u32,
+    events_failed: u32,
+    events_missed: u32,
+    enriched: u32,
+    enriched_failed: u32,
 }
 
 impl Counts {
@@ -49,6 +55,23 @@ impl RoutineChecks {
     /// Counts a health check that passed.
     pub(crate) fn passed(&self, extension: &ExtensionRef, now: Millis) {
         self.0.lock().of(extension, now).healthy += 1;
+    }
+
+    /// Counts an event about a turn that was handed over, with those before it that were dropped.
+    pub(crate) fn handed_event(&self, extension: &ExtensionRef, missed: u64, failed: bool, now: Millis) {
+        let mut counts = self.0.lock();
+        let count = counts.of(extension, now);
+        count.events += 1;
+        count.events_failed += u32::from(failed);
+        count.events_missed = count.events_missed.saturating_add(u32::try_from(missed).unwrap_or(u32::MAX));
+    }
+
+    /// Counts a context provider that was asked outside of a turn.
+    pub(crate) fn enriched(&self, extension: &ExtensionRef, failed: bool, now: Millis) {
+        let mut counts = self.0.lock();
+        let count = counts.of(extension, now);
+        count.enriched += 1;
+        count.enriched_failed += u32::from(failed);
     }
 
     /// Whether the outcome of a set-up function is another than the one before of the same activation. If it is the same, it is counted.
@@ -82,12 +105,17 @@ impl RoutineChecks {
         let mut counts = self.0.lock();
         let since = counts.since.take()?;
         let counted = std::mem::take(&mut counts.counts);
-        counts.recorded = counted.keys().cloned().collect();
-        let checks = counted.into_iter().map(|((id, generation), Count { healthy, setup })| CheckCount {
+        counts.recorded.extend(counted.keys().cloned());
+        let checks = counted.into_iter().map(|((id, generation), count)| CheckCount {
             id,
             generation,
-            healthy,
-            setup,
+            healthy: count.healthy,
+            setup: count.setup,
+            events: count.events,
+            events_failed: count.events_failed,
+            events_missed: count.events_missed,
+            enriched: count.enriched,
+            enriched_failed: count.enriched_failed,
         });
         Some(ExtensionsChecked { since, checks: checks.collect() })
     }

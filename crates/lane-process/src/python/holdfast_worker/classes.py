@@ -218,6 +218,7 @@ class ClassExtension:
     def agent(self, function, arguments):
         turn = arguments.get("turn") or {}
         about = {f"{name}_id": turn.get(name) for name in ("session", "user", "channel", "agent")}
+        about |= {name: turn.get(name) for name in ("user_message", "correlation_id", "conversation_summary")}
         return self.invoked(arguments["task"], AgentInvocationContext(**about, metadata={"turn": turn.get("turn")}))
 
     def task(self, task):
