@@ -205,7 +205,8 @@ async fn serve(mut program: TcpStream, calls: Weak<dyn CallSource>) -> io::Resul
             if let Some(calls) = calls.upgrade() {
                 calls.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
             }
-            let status = if fault.code == Code::ToolDenied { "403 Forbidden" } else { "502 Bad Gateway" };
+            let is_refused = matches!(fault.code, Code::ToolDenied | Code::HookSideEffect);
+            let status = if is_refused { "403 Forbidden" } else { "502 Bad Gateway" };
             return refuse(program, status, &fault.message).await;
         }
     };

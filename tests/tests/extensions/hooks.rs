@@ -45,6 +45,7 @@ class Keeper:
                 if wanted.get("strict"):
                     raise
         write(self.context.data_dir / "judged")
+        return {"decision": "allow"}
 
     def get_tools(self):
         def keeper_fetch(url: str, gate: dict, strict: bool = False) -> str:
@@ -70,7 +71,8 @@ for line in sys.stdin:
             "tools": [{"name": "keeper_fetch", "effects": "read"}]})
     elif method == "hook":
         said = fetch(params["call"]["arguments"]["gate"]["fetch"])
-        say(request["id"], {"decision": "deny", "reason": said} if params["call"]["arguments"].get("strict") else None)
+        denies = {"decision": "deny", "reason": said}
+        say(request["id"], denies if params["call"]["arguments"].get("strict") else {"decision": "allow"})
     elif method == "tool": say(request["id"], fetch(params["arguments"]["url"]))
     elif method != "function": say(request["id"], None)
 "#;

@@ -1,6 +1,6 @@
 //! Where a notice that names no channel goes: to where the user was last active, else to the default channel, else it waits.
 
-use holdfast_bus::NewEvent;
+use holdfast_bus::{Clock, NewEvent};
 use holdfast_contract::ids::Millis;
 use holdfast_contract::problem::Code;
 use holdfast_home::Channels;

@@ -101,7 +101,10 @@ fn an_agent_to_whom_a_conversation_is_handed_over_is_told_what_the_user_said() {
     let manifest = scene.home().join("extensions/clerk/manifest.yaml");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("agent:\n", "agent:\n  integration_mode: handoff\n")).unwrap();
-    scene.turn("s", &json!([{ "calls": [{ "tool": "clerk_agent", "arguments": { "message": "yours" } }] }]));
+    scene.turn(
+        "s",
+        &json!([{ "calls": [{ "tool": "transfer_to_clerk_agent", "arguments": { "message": "yours" } }] }]),
+    );
     let frames = scene.frames("s");
     assert_eq!(bodies(&frames, "agent.changed")[0]["agent"], "bookkeeper", "{frames:#?}");
     let received = frames.iter().find(|frame| frame["kind"] == "input.received").unwrap();
