@@ -55,6 +55,32 @@ class Keeper:
         return [{"name": "keeper_fetch", "effects": "read", "function": keeper_fetch}]
 "#;
 
+/// A class whose gate waits for what its loop fetches meanwhile.
+const LOOPING: &str = r#"
+import asyncio, urllib.request
+
+
+class Keeper:
+    async def initialize(self, context):
+        self.wanted, self.fetched = asyncio.Queue(), asyncio.Queue()
+
+    async def run_background(self):
+        while True:
+            url = await self.wanted.get()
+            try:
+                said = await asyncio.to_thread(lambda: urllib.request.urlopen(url, timeout=30).read().decode())
+            except OSError as error:
+                said = repr(error)
+            await self.fetched.put(said)
+
+    async def tool_gate(self, event):
+        await self.wanted.put(event.call.arguments["url"])
+        return {"decision": "deny", "reason": f"the loop {await self.fetched.get()}"}
+
+    def get_tools(self):
+        return [{"name": "keeper_fetch", "effects": "read", "function": lambda url: url}]
+"#;
+
 /// The same as a program that knows nothing but the protocol, with a gate alone.
 const PROGRAM: &str = r#"
 import json, sys, urllib.error, urllib.request
@@ -190,9 +216,27 @@ async fn a_connection_of_a_program_counts_as_its_hooks_while_one_is_open() {
     assert!(denied.contains("403: ") && denied.contains("a hook may not call `network.connect`"), "{denied}");
     let host = json!({ "host": "127.0.0.1", "port": port });
     let refused = json!(["keeper/tool_gate", "network.connect", host, "HF-3206"]);
-    assert_eq!(calls(&application, "one"), [refused.clone()]);
+    assert_eq!(calls(&application, "one"), std::slice::from_ref(&refused));
     assert_eq!(asked.load(Ordering::SeqCst), 0);
     assert_eq!(fetches(&application, "two", arguments(false)).await, "heard", "its tool connects");
     assert_eq!(calls(&application, "two")[0], refused);
+    application.runtime.stop("the test is over").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_loop_of_a_class_connects_while_its_gate_is_asked() {
+    let (scene, (port, asked)) = (Scene::new(), server());
+    let shared = scene.folder.path().join("shared");
+    fs::create_dir_all(&shared).unwrap();
+    install(&scene, LOOPING, "entrypoint: main:Keeper", &granted(port, &shared));
+    let application = scene.open().await;
+    serves(&application, "keeper", 1).await;
+    let url = format!("http://127.0.0.1:{port}/today");
+    let denied = fetches(&application, "one", json!({ "url": url })).await;
+    assert!(denied.contains("the loop heard"), "{denied}");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert!(calls(&application, "one").is_empty(), "it is not the gate's");
+    let made = calls(&application, "system");
+    assert!(made.iter().any(|call| call[1] == "network.connect" && call[3].is_null()), "{made:#?}");
     application.runtime.stop("the test is over").await.unwrap();
 }
