@@ -550,7 +550,7 @@ impl From<HookVerdict> for Decision {
 pub enum ToHost {
     /// In the middle of a call; answered by what was asked for.
     Ask(HostQuestion),
-    /// The next connection belongs to this call, which is no hook. Answered by `null`. Without it, a connection that is made while a
+    /// The next connection belongs to this call, which is not a hook. Answered by `null`. Without it, a connection that is made while a
     /// hook is open counts as the hook's and is refused.
     Connecting(ConnectingCall),
     /// A line for the log.

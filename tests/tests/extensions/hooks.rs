@@ -178,7 +178,7 @@ async fn a_gate_of_a_class_reaches_no_granted_host_and_writes_no_granted_folder(
     // What the gate is kept from, it survives, and it has no objection; its tool may connect.
     assert_eq!(fetches(&application, "one", json!({ "url": url, "gate": gate })).await, "heard");
     assert_eq!((asked.load(Ordering::SeqCst), path.exists()), (1, false));
-    let refused = |call: &str, arguments: Value| json!(["keeper/tool_gate", call, arguments, "HF-3206"]);
+    let refused = |call: &str, arguments: Value| json!(["keeper/0", call, arguments, "HF-3206"]);
     let host = json!({ "host": "127.0.0.1", "port": port });
     let made = calls(&application, "one");
     let expected = [
@@ -215,7 +215,7 @@ async fn a_connection_of_a_program_counts_as_its_hooks_while_one_is_open() {
     let denied = fetches(&application, "one", arguments(true)).await;
     assert!(denied.contains("403: ") && denied.contains("a hook may not call `network.connect`"), "{denied}");
     let host = json!({ "host": "127.0.0.1", "port": port });
-    let refused = json!(["keeper/tool_gate", "network.connect", host, "HF-3206"]);
+    let refused = json!(["keeper/0", "network.connect", host, "HF-3206"]);
     assert_eq!(calls(&application, "one"), std::slice::from_ref(&refused));
     assert_eq!(asked.load(Ordering::SeqCst), 0);
     assert_eq!(fetches(&application, "two", arguments(false)).await, "heard", "its tool connects");

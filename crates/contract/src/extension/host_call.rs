@@ -29,8 +29,8 @@ use crate::content::Content;
 use crate::hook::HookPoint;
 use crate::session_frames::UiQuestion;
 
-/// The name under which a hook that would start a program is refused and recorded. It is no host call: elsewhere a program is started
-/// without asking the host, and confinement says what it can do.
+/// The name under which a hook that would start a program is refused and recorded. It is not a host call: elsewhere a program is
+/// started without asking the host, and confinement says what it can do.
 pub const PROGRAM_START: &str = "program.start";
 
 /// Arguments as the host reads them, beside the form in which they were sent. Frames record what was sent.
