@@ -20,14 +20,21 @@ mod conformance {
     pub mod directive;
     pub mod files;
     pub mod follower;
+    pub mod grants {
+        pub mod asks;
+        pub mod hooks;
+        pub mod served;
+        pub mod table;
+        pub mod topics;
+    }
     pub mod lanes;
     pub mod languages;
     pub mod native;
     pub mod plugins;
-    pub mod table;
 }
 
-use conformance::{calls, cases, commands, courier, files, follower, lanes, languages, table};
+use conformance::grants::{hooks, table, topics};
+use conformance::{calls, cases, commands, courier, files, follower, lanes, languages};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_leaves_the_same_frames() {
@@ -61,7 +68,7 @@ async fn every_host_call_means_the_same_in_every_lane() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_hook_has_side_effects_in_any_lane() {
-    table::sweep_hooks().await;
+    hooks::sweep().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,5 +113,5 @@ async fn rust_javascript_and_python_offer_every_role() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn topics_of_the_bus_mean_the_same_in_every_lane() {
-    table::compare_topics().await;
+    topics::compare().await;
 }
