@@ -143,7 +143,7 @@ static inline int ask_host(holdfast_text verb, holdfast_text rest, holdfast_text
         if (holdfast_state_get(rest, heard) != 1) *heard = HOLDFAST_TEXT("nothing");
     } else if (is(verb, "tell")) {
         holdfast_inject(rest);
-    } else if (is(verb, "ask")) {
+    } else if (is(verb, "host")) {
         holdfast_text name = take(&rest, " ");
         int is_served = ask(name, rest);
         if (is_served < 0) __builtin_trap();

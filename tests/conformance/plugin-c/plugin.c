@@ -90,7 +90,7 @@ static const char *ask_host(call_t *call, const char *verb, const char *rest) {
         result_of(call, "state.set", written(call, &to));
         return "";
     }
-    if (strcmp(verb, "ask") == 0) {
+    if (strcmp(verb, "host") == 0) {
         const char *arguments, *name = split(call, rest, " ", &arguments);
         result_of(call, name, arguments);
         const char *outcome = call->failed ? "refused" : "served";

@@ -87,7 +87,7 @@ class Obedient:
         if verb == "tell":
             self.ask("inject", {"text": rest})
             return ""
-        if verb == "ask":
+        if verb == "host":
             name, arguments = split(rest, " ")
             try:
                 self.ask(name, json.loads(arguments))

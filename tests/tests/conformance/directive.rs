@@ -2,7 +2,7 @@
 //!
 //! A directive is a line `WHERE [HOST-VERB … |]… VERB TEXT`: WHERE is a hook point or a role. It stands in what is judged, in the
 //! call's argument `do`, or in the configuration's `do`, whichever has one first. In TEXT a `%` stands for what the host answered
-//! last. `ask NAME JSON` makes any host call, and answers `served` or `refused`. `tests/conformance/guest/directive.h` is the same in C.
+//! last. `host NAME JSON` makes any host call, and answers `served` or `refused`. `tests/conformance/guest/directive.h` is the same in C.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Place<'_> {
                 self.ask(HostCall::Inject { text: Content::text(rest) }).await?;
                 String::new()
             }
-            "ask" => {
+            "host" => {
                 let (name, arguments) = split(rest, " ");
                 let arguments: Value = serde_json::from_str(&arguments).unwrap();
                 let answer = self.ask(HostCall::named(&name, arguments)).await;

@@ -141,7 +141,7 @@ impl Conformance {
                 call.ask("state.set", json!({ "key": rest }))?;
                 String::new()
             }
-            "ask" => {
+            "host" => {
                 let (name, arguments) = split(rest, " ");
                 match call.ask(&name, read(&arguments)?) {
                     Ok(_) => "served".to_owned(),

@@ -208,7 +208,7 @@ impl std::fmt::Display for Grounds<'_> {
 
 /// The stages of a directive that make these calls.
 pub fn stages(calls: &[Asked]) -> String {
-    calls.iter().map(|(kind, arguments)| format!("ask {kind} {arguments} | ")).collect()
+    calls.iter().map(|(kind, arguments)| format!("host {kind} {arguments} | ")).collect()
 }
 
 /// The frame with which the record of a call ends.
