@@ -276,6 +276,10 @@ pub struct CallSettings {
     /// How many calls of a tool run concurrently, by its name. Where the tool names fewer itself, that counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub per_tool: BTreeMap<ToolName, u32>,
+    /// How long a call of a tool may take, by its name, in milliseconds, in place of what the tool says. A sandboxed component stops at its
+    /// own limit, too.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub timeout_ms: BTreeMap<ToolName, Millis>,
     /// The circuit breaker of tools that fail repeatedly.
     #[serde(skip_serializing_if = "BreakerSettings::is_default")]
     pub breaker: BreakerSettings,
@@ -286,9 +290,9 @@ pub struct CallSettings {
 
 impl Default for CallSettings {
     fn default() -> Self {
-        let (per_extension, per_tool) = (BTreeMap::new(), BTreeMap::new());
+        let (per_extension, per_tool, timeout_ms) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (breaker, host_rate) = (BreakerSettings::default(), HostCallRate::default());
-        Self { at_once: 64, per_extension, per_tool, breaker, host_rate }
+        Self { at_once: 64, per_extension, per_tool, timeout_ms, breaker, host_rate }
     }
 }
 

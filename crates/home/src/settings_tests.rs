@@ -30,7 +30,7 @@ limits: { max_turns: 20, max_tokens: 90_000, time_budget_ms: 60000, session_toke
 retention: { keep_days: 30, keep_frames: 1000 }
 health: { every_seconds: 60 }
 tools: { show_at_most: 20 }
-calls: { at_once: 9, per_extension: { weather: 2 }, per_tool: { shell: 1 }, breaker: { faults: 3, pause_seconds: 7 }, host_rate: { burst: 5 } }
+calls: { at_once: 9, per_extension: { weather: 2 }, per_tool: { shell: 1 }, timeout_ms: { shell: 120000 }, breaker: { faults: 3, pause_seconds: 7 }, host_rate: { burst: 5 } }
 log: { level: debug }
 remotes: { office: { address: 'office:7441', token: OFFICE_TOKEN, insecure: true, definitions: 3f79 } }
 serve: { address: '0.0.0.0:7441', tools: [file_read], callers: { laptop: LAPTOP_TOKEN }, insecure: true }
@@ -66,6 +66,7 @@ fn every_key_is_read() {
         (calls.at_once, calls.per_extension[&"weather".into()], calls.per_tool[&"shell".into()]),
         (9, 2, 1)
     );
+    assert_eq!(calls.timeout_ms[&"shell".into()], Millis(120_000));
     assert_eq!((breaker.faults, breaker.pause().0, calls.host_rate.burst), (3, 7_000, 5));
     let office = &settings.remotes["office"];
     assert_eq!((office.token.as_str(), office.definitions.as_deref()), ("OFFICE_TOKEN", Some("3f79")));

@@ -9,7 +9,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
+use holdfast_contract::manifest::{self, Grants, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::Bundle;
@@ -293,8 +293,13 @@ fn unsubscribed(manifest: &Manifest, topic: &str) -> Problem {
     let problem = match TopicRule::to_subscribe(topic) {
         TopicRule::Needs(capability) => {
             let why = format!("{what}: the interface `{capability}` is not granted");
-            let help =
-                format!("`holdfast ext grant {id} --interface {capability}`, if the manifest asks for it.");
+            let wanted =
+                Grants { interfaces: vec![capability.name().to_owned()], ..Grants::default() };
+            let help = if granted_to(manifest, &wanted).is_empty() {
+                format!("Ask for it in the manifest: `grants: {{ interfaces: [{capability}] }}`.")
+            } else {
+                format!("`holdfast ext grant {id} --interface {capability}`")
+            };
             Problem::new(Code::ComponentImport, why).help(help)
         }
         _ => {

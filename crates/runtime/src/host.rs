@@ -30,6 +30,7 @@ use holdfast_contract::host_call::{
     CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, Redaction,
 };
 use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
+use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
@@ -37,7 +38,7 @@ use holdfast_contract::session_frames::{HostCalled, SecretUsed, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Host, Later, UpdateSink};
-use holdfast_policy::{HeldInterfaces, Profile};
+use holdfast_policy::HeldInterfaces;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
@@ -71,12 +72,12 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Refuses a call of a capability that the extension does not hold.
-    pub(crate) fn require(&self, kind: HostCallKind) -> Result<(), Fault> {
-        self.require_for(kind.capability(), &format!("call `{kind}`"))
+    pub(crate) fn require(&self, inner: &Inner, kind: HostCallKind) -> Result<(), Fault> {
+        self.require_for(inner, kind.capability(), &format!("call `{kind}`"))
     }
 
-    fn require_for(&self, capability: Capability, what: &str) -> Result<(), Fault> {
-        require(&self.grants, &self.extension.id, capability, what)
+    fn require_for(&self, inner: &Inner, capability: Capability, what: &str) -> Result<(), Fault> {
+        inner.require(&self.grants, &self.extension, capability, what)
     }
 
     /// Refuses a topic of the program that the extension may not publish on or subscribe to.
@@ -92,7 +93,7 @@ impl Caller {
         };
         match rule {
             TopicRule::Open => Ok(()),
-            TopicRule::Needs(capability) => self.require_for(capability, &format!("{what} `{topic}`")),
+            TopicRule::Needs(capability) => self.require_for(inner, capability, &format!("{what} `{topic}`")),
             TopicRule::Channel if inner.has_role(&self.extension, Role::Channel) => Ok(()),
             TopicRule::Channel => refused("only an extension with the `channel` role brings users' messages"),
             TopicRule::Program => refused("only the program itself does"),
@@ -103,27 +104,30 @@ impl Caller {
     }
 }
 
-/// Refuses what needs a capability that an extension does not hold.
-pub(crate) fn require(
-    grants: &HeldInterfaces,
-    id: &ExtensionId,
-    capability: Capability,
-    what: &str,
-) -> Result<(), Fault> {
-    if grants.hold(capability) {
-        return Ok(());
-    }
-    let why = match capability.grant() {
-        GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
-        _ => {
-            let help = format!("`holdfast ext grant {id} --interface {capability}`");
-            format!("the interface `{capability}` is not granted: {help}")
-        }
-    };
-    Err(Fault::new(Code::ComponentImport, format!("`{id}` may not {what}: {why}")))
-}
-
 impl Inner {
+    /// Refuses what needs a capability that an extension does not hold.
+    pub(crate) fn require(
+        &self,
+        grants: &HeldInterfaces,
+        extension: &ExtensionRef,
+        capability: Capability,
+        what: &str,
+    ) -> Result<(), Fault> {
+        if grants.hold(capability) {
+            return Ok(());
+        }
+        let why = match capability.grant() {
+            GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
+            _ => {
+                let interfaces = vec![capability.name().to_owned()];
+                let wanted = Grants { interfaces, ..Grants::default() };
+                let help = self.how_to_grant(extension, &wanted, &format!("--interface {capability}"));
+                format!("the interface `{capability}` is not granted: {help}")
+            }
+        };
+        Err(Fault::new(Code::ComponentImport, format!("`{}` may not {what}: {why}", extension.id)))
+    }
+
     /// What an activation holds: what its manifest asks for and the user's policy gives, as discovery reported it.
     pub(crate) fn grants_of(&self, extension: &ExtensionRef) -> HeldInterfaces {
         let found = self.extensions.found(&extension.digest).unwrap_or_default();
@@ -152,7 +156,7 @@ impl Inner {
         call: HostCall,
         timeout: Option<Millis>,
     ) -> Later<Result<Content, Fault>> {
-        if let Some(Err(fault)) = call.kind().map(|kind| caller.require(kind)) {
+        if let Some(Err(fault)) = call.kind().map(|kind| caller.require(self, kind)) {
             return failed(fault);
         }
         if let Err(fault) = caller.require_topic(self, &call) {

@@ -295,6 +295,9 @@ pub struct ManifestSubscription {
     /// What happens with its events.
     #[serde(default)]
     pub handler: HandlerSpec,
+    /// What its events are for. It is for those who read the manifest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
 }
 
 impl From<&ManifestSubscription> for SubscriptionSpec {
@@ -337,6 +340,9 @@ pub struct Schedule {
     /// What happens to runs that were missed.
     #[serde(default)]
     pub missed: MissedPolicy,
+    /// What it is for. It is for those who read the manifest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
 }
 
 impl Schedule {

@@ -78,7 +78,9 @@ pub(super) fn manifest(root: &Field<'_>) -> Result<Manifest> {
         let mcp = object.optional("mcp", mcp);
         let agent = object.optional("agent", agent);
         let agent_id = object.optional("agent_id", Field::word);
-        let agent_config = object.optional("agent_config", agent_config);
+        // Code reads it as it stands.
+        let is_code = object.field("entrypoint").is_some();
+        let agent_config = object.optional("agent_config", |field| agent_config(field, is_code));
         let depends_on =
             object.defaulted("depends_on", Vec::new(), |field| field.each(|item| dependency(item, own)));
         let secrets = object.defaulted("secrets", Vec::new(), secrets);
@@ -286,13 +288,15 @@ fn texts(field: &Field<'_>) -> Result<BTreeMap<String, String>> {
     Ok(field.entries(|_, value| value.text())?.into_iter().collect())
 }
 
-/// Of the agent's configuration the model and its parameters are read.
-fn agent_config(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::Value>> {
+/// Of the agent's configuration the model and its parameters are read. The rest is for the extension's code, if it has any.
+fn agent_config(field: &Field<'_>, is_code: bool) -> Result<serde_json::Map<String, serde_json::Value>> {
     let entries = field.entries(|name, each| match name {
         "model" => each.json(),
         name if PARAMETERS.contains(&name) => parameter(name, each),
         _ => {
-            each.ignored();
+            if !is_code {
+                each.ignored();
+            }
             each.json()
         }
     })?;
@@ -433,7 +437,8 @@ fn subscription(field: &Field<'_>) -> Result<ManifestSubscription> {
         let topic = object.required("topic", "alert.urgent", Field::word);
         let handler =
             object.defaulted("handler", HandlerSpec::default(), |field| field.choice(HandlerSpec::ALL));
-        Ok(ManifestSubscription { topic: topic?.into(), handler: handler? })
+        let description = object.defaulted("description", String::new(), Field::text);
+        Ok(ManifestSubscription { topic: topic?.into(), handler: handler?, description: description? })
     })
 }
 
@@ -456,8 +461,10 @@ fn schedule(field: &Field<'_>) -> Result<Schedule> {
         let task = object.optional("task", Field::text);
         let timezone = object.optional("timezone", Field::word);
         let missed = object.defaulted("missed", MissedPolicy::default(), |field| field.choice(MISSED));
+        let description = object.defaulted("description", String::new(), Field::text);
         let task = task.map(|task| task.filter(|task| !task.is_empty()));
-        Ok(Schedule { name: name?, cron: cron?, task: task?, timezone: timezone?, missed: missed? })
+        let (timezone, missed, description) = (timezone?, missed?, description?);
+        Ok(Schedule { name: name?, cron: cron?, task: task?, timezone, missed, description })
     })
 }
 

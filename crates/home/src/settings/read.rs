@@ -418,11 +418,14 @@ fn calls(field: &Field<'_>) -> Result<CallSettings> {
         let each = |field: &Field<'_>| field.entries(|_, most| at_least_one(most));
         let per_extension = object.defaulted("per_extension", Vec::new(), each);
         let per_tool = object.defaulted("per_tool", Vec::new(), each);
+        let timeout_ms = object.defaulted("timeout_ms", Vec::new(), |field| {
+            field.entries(|_, each| each.whole(1..=u64::from(u32::MAX)).map(Millis))
+        });
         let breaker = object.defaulted("breaker", usual.breaker, breaker);
         let host_rate = object.defaulted("host_rate", usual.host_rate, host_rate);
         let (per_extension, per_tool) = (keyed(per_extension?), keyed(per_tool?));
-        let (breaker, host_rate) = (breaker?, host_rate?);
-        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker, host_rate })
+        let (timeout_ms, breaker, host_rate) = (keyed(timeout_ms?), breaker?, host_rate?);
+        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, timeout_ms, breaker, host_rate })
     })
 }
 

@@ -47,6 +47,7 @@ const FILES: &[(&str, &str)] = files![
     "holdfast_worker/standins/core/extensions/context.py",
     "holdfast_worker/standins/core/extensions/contract.py",
     "holdfast_worker/standins/core/extensions/instructions.py",
+    "holdfast_worker/standins/core/extensions/manifest.py",
     "holdfast_worker/standins/core/extensions/persistence/__init__.py",
     "holdfast_worker/standins/core/extensions/persistence/models.py",
     "holdfast_worker/standins/core/extensions/update_fields.py",

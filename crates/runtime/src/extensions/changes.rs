@@ -111,11 +111,14 @@ impl Inner {
 
     /// An extension's state has changed.
     pub(crate) fn extension_changed(self: &Arc<Self>, change: &ExtensionStateChanged) {
-        self.setup_changed();
+        self.setup_changed(Some(&change.id));
         self.extensions.update(change);
         self.subscriptions_follow(&change.id);
         self.services_follow(change);
         self.messaging.notify_changed();
+        if let (ExtensionState::Active, Some(serving)) = (change.state, self.extensions.active(&change.id)) {
+            self.grants_follow(&change.id, serving.digest);
+        }
         if change.state == ExtensionState::Active {
             self.generation_replaced(&change.id, change.generation);
         }

@@ -141,7 +141,7 @@ class ClassExtension:
             if self.has("get_mcp_servers"):
                 from .mcp_servers import server_tools
 
-                made += server_tools(self.context.extension_id, self.instance)
+                made += server_tools(self.context.extension_id, self.instance, self.wire)
             self.table = {it.sheet["name"]: it for it in made}
         return self.table
 
