@@ -293,8 +293,7 @@ fn unsubscribed(manifest: &Manifest, topic: &str) -> Problem {
     let problem = match TopicRule::to_subscribe(topic) {
         TopicRule::Needs(capability) => {
             let why = format!("{what}: the interface `{capability}` is not granted");
-            let wanted =
-                Grants { interfaces: vec![capability.name().to_owned()], ..Grants::default() };
+            let wanted = Grants { interfaces: vec![capability.name().to_owned()], ..Grants::default() };
             let help = if granted_to(manifest, &wanted).is_empty() {
                 format!("Ask for it in the manifest: `grants: {{ interfaces: [{capability}] }}`.")
             } else {

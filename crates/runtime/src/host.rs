@@ -29,7 +29,7 @@ use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{
     CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, Redaction,
 };
-use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{HookId, Millis, Seq, StreamId};
 use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;

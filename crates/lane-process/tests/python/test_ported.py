@@ -75,6 +75,22 @@ class Modules(unittest.TestCase):
 
         self.assertIsInstance(Embedder(), EmbeddingCapability)
 
+    def test_states_and_manifests(self):
+        from core.extensions import contract
+        from core.extensions.manifest import AgentManifestConfig, ExtensionManifest
+
+        self.assertEqual(contract.ExtensionState("active"), contract.ExtensionState.ACTIVE)
+        self.assertTrue(hasattr(contract, "TurnContext"))
+        read = {
+            "id": "it", "name": "It", "agent": {"model": "m", "limits": {"max_turns": 3}}, "more": 1,
+            "events": {"subscribes": [{"topic": "a.b"}]}, "schedules": [{"name": "n", "cron": "* * * * *"}],
+        }  # fmt: skip
+        manifest = ExtensionManifest.model_validate(read)
+        self.assertEqual((manifest.version, manifest.agent.limits.max_turns, manifest.more), ("1.0.0", 3, 1))
+        self.assertEqual((manifest.events.subscribes[0].handler, manifest.schedules[0].task), ("custom", None))
+        self.assertEqual(AgentManifestConfig().parameters, {})
+        self.assertIsNone(ExtensionManifest.model_validate({"id": "it", "name": "It"}).events)
+
     def test_times_and_sizes(self):
         import time
 

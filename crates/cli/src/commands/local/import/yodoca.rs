@@ -184,11 +184,18 @@ fn settings(importer: &mut Importer<'_>) -> Result<(), Problem> {
             let note = if here == "main" {
                 format!("write it as `models: {{ default: main, main: {model} }}`")
             } else {
-                format!("write it as `models: {{ {id}: {model} }}` and `agents: {{ {id}: {{ model: {id} }} }}`")
+                format!(
+                    "write it as `models: {{ {id}: {model} }}` and `agents: {{ {id}: {{ model: {id} }} }}`"
+                )
             };
             importer.line("setting", &format!("agents.{id}"), Outcome::Left, note);
         } else {
-            importer.line("setting", &format!("agents.{id}"), Outcome::Left, "it names no provider or no model");
+            importer.line(
+                "setting",
+                &format!("agents.{id}"),
+                Outcome::Left,
+                "it names no provider or no model",
+            );
         }
         if let Some(instructions) = field("instructions") {
             let note = format!(
@@ -210,7 +217,8 @@ fn settings(importer: &mut Importer<'_>) -> Result<(), Problem> {
             importer.line("setting", &format!("providers.{name}"), Outcome::Left, note);
         }
     }
-    for name in settings.keys().filter(|name| !["extensions", "agents", "providers"].contains(&name.as_str())) {
+    for name in settings.keys().filter(|name| !["extensions", "agents", "providers"].contains(&name.as_str()))
+    {
         importer.line("setting", name, Outcome::Left, "it has no counterpart of this name");
     }
     Ok(())

@@ -5,12 +5,12 @@ import pathlib
 
 from holdfast_worker.contract import Open
 
-def record(name, **fields):
+def record(kind, /, **fields):
     """A dataclass whose fields have these defaults; a list or a mapping is a new one for each object."""
     made = {it: dataclasses.field(default_factory=default) if default in (list, dict) else default for it, default in fields.items()}
     kinds = {it: object for it in fields}
     body = {"__annotations__": kinds, "__module__": __name__, **made}
-    return dataclasses.dataclass(init=False, repr=False, eq=False)(type(name, (Open,), body))
+    return dataclasses.dataclass(init=False, repr=False, eq=False)(type(kind, (Open,), body))
 
 
 AgentLimits = record("AgentLimits", max_turns=10, max_tokens_per_invocation=50000, time_budget_ms=120000)
