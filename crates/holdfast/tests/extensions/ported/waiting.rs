@@ -37,7 +37,7 @@ fn a_use_outside_a_turn_raises_a_question_that_can_be_answered_later() {
     // Its second life has asked for all hosts again by now.
     let left = waiting(&scene);
     assert!(left.len() == 1 && asked_about(&scene, port + 2).is_some(), "one question each: {left:?}");
-    scene.run(&["questions", "answer", &always, "always"]).fails(1, "HF-2");
+    scene.run(&["questions", "answer", &always, "always"]).fails(2, "HF-2007");
     drop(owner);
     scene.verifies();
 }
