@@ -184,7 +184,8 @@ impl Connection {
     fn with_reason(&self, id: &ExtensionId, fault: &Fault) -> String {
         let reason = || {
             let known = self.owner.runtime.recent_faults(Some(id)).ok()?;
-            known.into_iter().find(|it| it.code != fault.code.as_str())
+            let of_its_life = |it: &FaultReport| !["discovery", "state"].contains(&it.phase.as_str());
+            known.into_iter().find(of_its_life)
         };
         match (fault.code == Code::ExtensionUnhealthy).then(reason).flatten() {
             Some(reason) => format!("{fault}; {}: {}", reason.code, reason.message),

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use super::{call, class, scene, state};
-use crate::shared::{Owner, Scene, until};
+use crate::shared::{Owner, until};
 
 #[test]
 fn a_dependent_of_what_cannot_be_read_says_why() {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_model::provider::COMPATIBLE;
 use serde_json::{Map, Value};
 
 use super::{Importer, Outcome};
@@ -208,7 +209,7 @@ fn settings(importer: &mut Importer<'_>) -> Result<(), Problem> {
     for (name, provider) in section("providers") {
         if let Some(url) = provider.get("base_url").and_then(Value::as_str) {
             let note = format!(
-                "each of its models is written with `provider: openai_compatible, base_url: {}`",
+                "each of its models is written with `provider: {COMPATIBLE}, base_url: {}`",
                 quoted(url)
             );
             importer.line("setting", &format!("providers.{name}"), Outcome::Left, note);
@@ -230,7 +231,7 @@ fn model_settings(providers: &Map<String, Value>, provider: &str, model: &str) -
     let model = quoted(model);
     match url {
         Some(url) => {
-            format!("{{ provider: openai_compatible, model: {model}, base_url: {} }}", quoted(url))
+            format!("{{ provider: {COMPATIBLE}, model: {model}, base_url: {} }}", quoted(url))
         }
         None => format!("{{ provider: {}, model: {model} }}", quoted(provider)),
     }
