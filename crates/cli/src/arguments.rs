@@ -336,6 +336,9 @@ pub(crate) struct GrantCommand {
     /// A host to connect to
     #[arg(long, value_name = "HOST")]
     pub network: Vec<String>,
+    /// A port of this machine's loopback to listen on
+    #[arg(long, value_name = "PORT")]
+    pub listen: Vec<String>,
     /// A folder or file to read, as its manifest names it
     #[arg(long, value_name = "PATH")]
     pub read: Vec<String>,

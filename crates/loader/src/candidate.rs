@@ -9,7 +9,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
+use holdfast_contract::manifest::{self, Grants, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::Bundle;
@@ -245,6 +245,17 @@ pub fn candidate(
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
     bundle.grants = granted_to(&manifest, &given);
+    if bundle.can_listen() {
+        warnings.extend(
+            not_listening(&manifest, &bundle.grants, policy).map(|it| it.at(source.locate("grants.listen"))),
+        );
+    } else if manifest.grants.listen.is_empty() {
+        bundle.grants.listen.clear();
+    } else {
+        let what = format!("`{name}` cannot listen on ports: the lane `{lane}` has none");
+        let help = "Only programs and Python files listen on ports; remove `listen` from `grants`.";
+        return Err(Problem::new(Code::ListenDenied, what).at(source.locate("grants.listen")).help(help));
+    }
     let held = HeldInterfaces::new(&bundle.lane, policy.profile_name(), bundle.grants.interfaces.clone());
     let topics = manifest.events.subscribes.iter().map(|subscription| subscription.topic.as_str());
     let refused = topics.filter(|topic| !held.may_subscribe(topic));
@@ -303,6 +314,23 @@ fn unsubscribed(manifest: &Manifest, topic: &str) -> Problem {
         }
     };
     problem.with(Severity::Warning)
+}
+
+/// The ports that a manifest asks for and that are not listened on.
+fn not_listening(manifest: &Manifest, granted: &Grants, policy: &Policy) -> Option<Problem> {
+    let id = &manifest.id;
+    let missing: Vec<_> =
+        manifest.grants.listen.iter().filter(|port| !granted.listen.contains(port)).collect();
+    let ports = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let help = if policy.may_listen() {
+        let options: Vec<_> = missing.iter().map(|port| format!("--listen {port}")).collect();
+        format!("`holdfast ext grant {id} {}` grants it.", options.join(" "))
+    } else {
+        "Under the profile `safe` nothing listens on ports.".to_owned()
+    };
+    let problem =
+        Problem::new(Code::ListenDenied, format!("`{id}` does not listen on {ports}: it is not granted"));
+    (!missing.is_empty()).then(|| problem.help(help).with(Severity::Warning))
 }
 
 /// Files by their paths, and their bytes under their digests.

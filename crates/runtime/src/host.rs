@@ -190,6 +190,7 @@ impl Inner {
             HostCall::NetworkConnect(it) => self.network_connect(caller, it.read),
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.
             HostCall::NetworkConnected(_) => ready(Ok(Content::default())),
+            HostCall::NetworkListen(it) => self.network_listen(caller, it.read),
             HostCall::HttpRequest(it) => self.http_request(caller, it.read, timeout),
             HostCall::FileRead(it) => self.file(&caller, it.read, FileDeed::Read),
             HostCall::FileList(it) => self.file(&caller, it.read, FileDeed::List),

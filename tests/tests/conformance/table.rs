@@ -66,6 +66,7 @@ fn arguments(kind: HostCallKind, folder: &Path) -> Value {
         K::SecretReference | K::SecretGet => json!("TOKEN"),
         K::SecretKeep => json!({ "name": "OTHER", "value": "another value" }),
         K::NetworkConnect => json!({ "host": "127.0.0.1", "port": 9 }),
+        K::NetworkListen => json!({ "port": 8080 }),
         K::HttpRequest => json!({ "url": "http://127.0.0.1:9/" }),
         K::FileRead | K::FileStat => file("note.txt"),
         K::FileList => json!({ "path": folder }),

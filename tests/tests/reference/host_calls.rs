@@ -19,6 +19,7 @@ const SERVED_BY_THE_LANE: &[&str] = &["log.log", "config.get", "config.all", "se
 pub const NOT_FOR_COMPONENTS: &[(HostCallKind, &str)] = &[
     (HostCallKind::NetworkConnect, "made by the gateway of the process lanes; a component has `http.send`"),
     (HostCallKind::NetworkConnected, "made by the gateway of the process lanes"),
+    (HostCallKind::NetworkListen, "a component has no ports"),
     (HostCallKind::SystemShutdown, "nobody holds it"),
 ];
 

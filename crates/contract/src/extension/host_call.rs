@@ -19,10 +19,11 @@ use serde::Deserialize;
 use self::arguments::{
     AnyArguments, ApiCallArguments, ConnectArguments, DescribeAgentArguments, DoctorArguments,
     EnrichArguments, FileArguments, FileWriteArguments, FindToolsArguments, HttpArguments,
-    InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments, ProjectUpdateArguments,
-    PublishArguments, ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
-    ServiceCallArguments, ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments,
-    ThreadListArguments, ThreadUpdateArguments, TopicArguments,
+    InvokeModelArguments, InvokeToolArguments, ListenArguments, NameArgument, NotifyArguments,
+    ProjectUpdateArguments, PublishArguments, ReadResultArguments, ScheduleNextArguments,
+    ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments, ServiceGetArguments,
+    SetupApplyArguments, ShutdownArguments, TaskArguments, ThreadListArguments, ThreadUpdateArguments,
+    TopicArguments,
 };
 use self::topic::TopicRule;
 use crate::content::Content;
@@ -281,6 +282,8 @@ host_calls! {
         "Asks whether a host may be connected to, and under which addresses. The gateway of the process lanes makes it.";
     NetworkConnected(AnyArguments) = "network.connected", Network, Reads, [],
         "Records the outcome of a connection. The gateway of the process lanes makes it.";
+    NetworkListen(ListenArguments) = "network.listen", Network, Acts, [],
+        "Asks whether a port of the loopback may be listened on. The worker of Python classes makes it before it binds one.";
     HttpRequest(HttpArguments) = "http.request", Http, Acts, ["http.send"],
         "Sends an HTTP request to a host that may be connected to. References to secrets are replaced on the way out.";
     FileRead(FileArguments) = "file.read", Files, Reads, ["files.read"],
@@ -379,7 +382,7 @@ impl HostCallKind {
             Self::ToolInvoke | Self::ModelInvoke => false,
             Self::ThreadUpdate | Self::ProjectUpdate | Self::ProjectRemove => false,
             Self::SecretKeep | Self::SetupApply => false,
-            Self::NetworkConnect | Self::HttpRequest => false,
+            Self::NetworkConnect | Self::NetworkListen | Self::HttpRequest => false,
             Self::FileWrite | Self::FileRemove | Self::FileMakeFolder => false,
             Self::SystemRestart | Self::SystemShutdown => false,
         }

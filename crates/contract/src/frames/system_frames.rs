@@ -309,6 +309,25 @@ bodies! {
         /// Calls of set-up functions that answered as before.
         #[serde(default, skip_serializing_if = "is_zero")]
         setup: u32,
+        /// The connections to the ports that it listens on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ports: Vec<PortUse>,
+    };
+
+    /// The connections from this machine to a port that an extension listens on.
+    struct PortUse {
+        /// The port.
+        port: u16,
+        /// How many were forwarded to the extension.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        connections: u32,
+        /// How many were closed at once: too many were open, or the extension did not accept them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        refused: u32,
+        /// Bytes from the clients.
+        received: u64,
+        /// Bytes to the clients.
+        sent: u64,
     };
 
     /// `setup.called`

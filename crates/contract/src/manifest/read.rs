@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::RESERVED_IDS;
 use super::command::{ProgramCommand, Transport};
-use super::grants::{Access, FileGrant, Grants, PolicyHints};
+use super::grants::{Access, FileGrant, Grants, ListenPort, PolicyHints};
 use super::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, HandlerSpec, HookHint, Manifest, ManifestSubscription,
     McpServer, PARAMETERS, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
@@ -464,6 +464,7 @@ fn schedule(field: &Field<'_>) -> Result<Schedule> {
 fn grants(field: &Field<'_>) -> Result<Grants> {
     field.object(|object| {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
+        let listen = object.defaulted("listen", Vec::new(), |field| field.each(listen_port));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = object.defaulted("secrets", Vec::new(), |field| field.each(Field::word));
         let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
@@ -471,8 +472,10 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let interfaces = object.defaulted("interfaces", Vec::new(), |field| field.each(interface));
         object.advise("env", "Did you mean `environment`?");
         object.advise("hosts", "Did you mean `network`?");
+        object.advise("ports", "Did you mean `listen`?");
         Ok(Grants {
             network: network?,
+            listen: listen?,
             files: files?,
             secrets: secrets?,
             environment: environment?,
@@ -494,6 +497,15 @@ pub fn interface(field: &Field<'_>) -> Result<String> {
         None => format!("The interfaces are: {all}."),
     };
     Err(field.reject(format!("`{name}` is not an interface of the host that can be granted"), help))
+}
+
+/// A port to listen on, alone or after `127.0.0.1:`.
+pub fn listen_port(field: &Field<'_>) -> Result<ListenPort> {
+    let text = field.word()?;
+    text.parse().map_err(|why: String| {
+        let help = "Write a port from 1024 to 65535, such as `8080` or `127.0.0.1:8080`.";
+        field.reject(format!("`{text}` cannot be listened on: {why}"), help)
+    })
 }
 
 /// A variable's whole name: no pattern, so that none is given by accident that holds a secret.

@@ -607,6 +607,9 @@ async fn step_of_life(
         inner.end_background(extension).await;
     }
     lifecycle_call(inner, lane, extension, under, command).await?;
+    if command == LifecycleCommand::Stop {
+        inner.count_connections_to(extension);
+    }
     if command == LifecycleCommand::Start {
         inner.begin_background(extension, &inner.extensions.instance(extension)?);
         if serves {

@@ -2,18 +2,21 @@
 //!
 //! A frame for each would fill the log of an idle home. An outcome that differs from the one before has a frame of its own; those that
 //! are the same are counted, and the counts are recorded together: as soon as an activation is checked for the first time, then once an
-//! hour, and when the system stops.
+//! hour, and when the system stops. The connections to ports that extensions listen on are counted with them, and recorded once a minute
+//! while there are any.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis};
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::system_frames::{CheckCount, ExtensionsChecked};
+use holdfast_contract::system_frames::{CheckCount, ExtensionsChecked, PortUse};
 use parking_lot::Mutex;
 
 /// How often counts are recorded while no other activation is checked.
 const RECORD_EVERY: Millis = Millis(60 * 60 * 1_000);
+/// The same while connections were counted.
+const RECORD_PORTS_EVERY: Millis = Millis(60 * 1_000);
 
 type Activation = (ExtensionId, Generation);
 
@@ -36,6 +39,8 @@ struct Counts {
 struct Count {
     healthy: u32,
     setup: u32,
+    /// By port.
+    ports: BTreeMap<u16, PortUse>,
 }
 
 impl Counts {
@@ -49,6 +54,26 @@ impl RoutineChecks {
     /// Counts a health check that passed.
     pub(crate) fn passed(&self, extension: &ExtensionRef, now: Millis) {
         self.0.lock().of(extension, now).healthy += 1;
+    }
+
+    /// Counts connections to the ports of an extension.
+    pub(crate) fn connected(&self, extension: &ExtensionRef, ports: Vec<PortUse>, now: Millis) {
+        if ports.is_empty() {
+            return;
+        }
+        let mut counts = self.0.lock();
+        let counted = &mut counts.of(extension, now).ports;
+        for more in ports {
+            match counted.get_mut(&more.port) {
+                None => drop(counted.insert(more.port, more)),
+                Some(all) => {
+                    all.connections = all.connections.saturating_add(more.connections);
+                    all.refused = all.refused.saturating_add(more.refused);
+                    all.received = all.received.saturating_add(more.received);
+                    all.sent = all.sent.saturating_add(more.sent);
+                }
+            }
+        }
     }
 
     /// Whether the outcome of a set-up function is another than the one before of the same activation. If it is the same, it is counted.
@@ -72,7 +97,9 @@ impl RoutineChecks {
     pub(crate) fn due(&self, now: Millis) -> Option<ExtensionsChecked> {
         let counts = self.0.lock();
         let is_new = counts.counts.keys().any(|activation| !counts.recorded.contains(activation));
-        let is_late = counts.since.is_some_and(|since| now.since(since) >= RECORD_EVERY);
+        let has_ports = counts.counts.values().any(|count| !count.ports.is_empty());
+        let every = if has_ports { RECORD_PORTS_EVERY } else { RECORD_EVERY };
+        let is_late = counts.since.is_some_and(|since| now.since(since) >= every);
         drop(counts);
         if is_new || is_late { self.take() } else { None }
     }
@@ -83,11 +110,8 @@ impl RoutineChecks {
         let since = counts.since.take()?;
         let counted = std::mem::take(&mut counts.counts);
         counts.recorded = counted.keys().cloned().collect();
-        let checks = counted.into_iter().map(|((id, generation), Count { healthy, setup })| CheckCount {
-            id,
-            generation,
-            healthy,
-            setup,
+        let checks = counted.into_iter().map(|((id, generation), Count { healthy, setup, ports })| {
+            CheckCount { id, generation, healthy, setup, ports: ports.into_values().collect() }
         });
         Some(ExtensionsChecked { since, checks: checks.collect() })
     }

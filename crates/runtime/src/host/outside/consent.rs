@@ -51,7 +51,7 @@ impl ConsentAnswers {
     }
 
     /// Whether the user is to be told of a refusal: once, and of no more than a few.
-    fn tells(&self, (digest, option): &Key) -> bool {
+    pub(super) fn tells(&self, (digest, option): &Key) -> bool {
         let mut told = self.told.lock();
         let told = told.entry(*digest).or_default();
         told.len() < MAX_TOLD && told.insert(option.clone())
@@ -168,7 +168,7 @@ fn can_be_typed(option: &str) -> bool {
 }
 
 /// Whether a lasting grant would have an effect: a manifest with `grants` must ask for it, and a single file has no manifest.
-fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
+pub(super) fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
     let single = bundle.entrypoint.starts_with("tools/") || bundle.entrypoint.starts_with("channels/");
     single || bundle.parsed().is_ok_and(|manifest| !granted_to(&manifest, wanted).is_empty())
 }
