@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Manifest, ProgramCommand};
+use holdfast_contract::manifest::{ListenPort, Manifest, ProgramCommand};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
@@ -41,6 +41,8 @@ pub(crate) struct FolderPlan {
     pub variables: Vec<String>,
     /// The granted hosts.
     pub hosts: Vec<String>,
+    /// The granted ports to listen on.
+    pub listen: Vec<ListenPort>,
     /// Whether packages were installed for it.
     pub has_packages: bool,
     /// Its disk quota in bytes.
@@ -97,6 +99,7 @@ pub(crate) fn plan(
         neighbours: Vec::new(),
         variables: bundle.grants.environment.clone(),
         hosts: bundle.grants.network.clone(),
+        listen: bundle.grants.listen.clone(),
         has_packages,
         disk_bytes: bundle.budgets.disk_bytes,
         report,

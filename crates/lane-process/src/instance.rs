@@ -19,8 +19,9 @@ use holdfast_contract::protocol::{
 };
 use holdfast_contract::registry::Descriptor;
 use holdfast_contract::role::{Role, RoleSet};
-use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::system_frames::{LifecycleCommand, PortUse};
 use holdfast_contract::wire::{Bundle, Call, Host, Instance, InstanceCapabilities, Later, Reply, Vault};
+use holdfast_program::PortCounters;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore};
@@ -55,6 +56,8 @@ struct Inner {
     vault: Arc<dyn Vault>,
     cache_name: String,
     state: Mutex<ProcessState>,
+    /// The connections to the ports that it listens on.
+    port_counters: Arc<PortCounters>,
     /// The time of the last call.
     last_used: parking_lot::Mutex<Instant>,
 }
@@ -108,7 +111,7 @@ impl ProcessInstance {
             vault.keep_derived(&cache_name, &serde_json::to_vec(&welcome).unwrap_or_default());
         }
         let inner = Arc::new(Inner {
-            capabilities: capabilities(&welcome),
+            capabilities: capabilities(&welcome, &plan),
             plan,
             hello,
             terms,
@@ -118,6 +121,7 @@ impl ProcessInstance {
             vault,
             cache_name,
             state: Mutex::new(process),
+            port_counters: Arc::default(),
             last_used: parking_lot::Mutex::new(Instant::now()),
         });
         inner.stop_when_idle();
@@ -125,11 +129,11 @@ impl ProcessInstance {
     }
 }
 
-/// What a program can do. One with a lifecycle, a background loop or a channel keeps running and must not run twice.
-fn capabilities(welcome: &ProcessWelcome) -> InstanceCapabilities {
+/// What a program can do. One with a lifecycle, a background loop, a channel or a port keeps running and must not run twice.
+fn capabilities(welcome: &ProcessWelcome, plan: &FolderPlan) -> InstanceCapabilities {
     let roles: RoleSet = welcome.functions.keys().copied().collect();
     let lasting = [Role::Lifecycle, Role::Service, Role::Channel];
-    let has_lifecycle = lasting.into_iter().any(|role| roles.contains(role));
+    let has_lifecycle = lasting.into_iter().any(|role| roles.contains(role)) || !plan.listen.is_empty();
     InstanceCapabilities {
         scope: Scope::Shared,
         replayable: false,
@@ -295,6 +299,11 @@ impl Inner {
         described.await.cloned()
     }
 
+    /// Listens on the ports that it was granted, from when it is initialised. Not before: an earlier generation may have them.
+    async fn open_ports(&self, process: &Process) -> Result<(), Fault> {
+        process.ports.open(&self.plan.id, &self.plan.listen, &self.port_counters).await
+    }
+
     async fn lifecycle(
         self: &Arc<Self>,
         step: LifecycleCommand,
@@ -304,7 +313,8 @@ impl Inner {
             LifecycleCommand::Load => return self.registers(host).await.map(Reply::Descriptors),
             LifecycleCommand::Initialize => {
                 let done = self.initialised.swap(false, Ordering::SeqCst);
-                if done && self.process(false).await.is_ok() {
+                if done && let Ok(process) = self.process(false).await {
+                    self.open_ports(&process).await?;
                     return Ok(Reply::Done);
                 }
                 ("initialize", ToExtension::Initialize)
@@ -322,6 +332,12 @@ impl Inner {
         } else {
             Ok(None)
         };
+        if let Ok(Some(process)) = &process
+            && !ending
+        {
+            self.open_ports(process).await?;
+        }
+        let ports = process.as_ref().ok().and_then(|process| Some(process.as_ref()?.ports.clone()));
         let told = match process {
             Ok(Some(process)) if self.welcome.has(Role::Lifecycle, function) => {
                 let told = process.request(&message, host).await;
@@ -329,6 +345,10 @@ impl Inner {
             }
             other => other.map(drop),
         };
+        // Closed before the generation that follows opens them.
+        if let Some(ports) = ports.filter(|_| ending) {
+            ports.close();
+        }
         if step == LifecycleCommand::Destroy {
             *self.state.lock().await = ProcessState::Stopped;
         }
@@ -399,6 +419,10 @@ impl Instance for ProcessInstance {
 
     fn capabilities(&self) -> InstanceCapabilities {
         self.0.capabilities
+    }
+
+    fn take_port_use(&self) -> Vec<PortUse> {
+        self.0.port_counters.take()
     }
 }
 

@@ -11,7 +11,7 @@ use holdfast_contract::manifest::Transport;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::ToExtension;
 use holdfast_contract::wire::Host;
-use holdfast_program::{ConfinedProgram, ProgramExit, ProgramPlan, gateway, log_stderr};
+use holdfast_program::{ConfinedProgram, ProgramExit, ProgramPlan, ProgramPorts, gateway, log_stderr};
 use holdfast_sandbox::Switch;
 use serde_json::Value;
 use tokio::net::UnixStream;
@@ -27,6 +27,8 @@ use crate::process::writer::WriteHalf;
 pub(crate) struct Process {
     connection: Arc<Connection>,
     switch: Arc<Switch>,
+    /// The ports that it listens on. They are closed with it.
+    pub(crate) ports: Arc<ProgramPorts>,
 }
 
 impl Process {
@@ -37,7 +39,7 @@ impl Process {
     }
 
     fn attach(program: ConfinedProgram, transport: Transport, terms: Terms) -> Result<Self, Fault> {
-        let ConfinedProgram { input, output, errors, gateway, switch, exit } = program;
+        let ConfinedProgram { input, output, errors, gateway, connectors, switch, exit } = program;
         let no_pipe = |error| {
             switch.turn_off();
             Fault::new(Code::ExtensionFault, format!("could not open the program's pipes: {error}"))
@@ -63,13 +65,16 @@ impl Process {
         let gateway =
             gateway.map(|listeners| gateway::open(listeners, &connection)).transpose().map_err(no_pipe)?;
         let (weak_connection, kill_switch) = (Arc::downgrade(&connection), switch.clone());
+        let ports = Arc::new(ProgramPorts::new(connectors));
+        let open_ports = ports.clone();
         tokio::spawn(async move {
             await_exit(weak_connection, (disconnect, exit, stderr_task), kill_switch).await;
+            open_ports.close();
             if let Some(gateway) = gateway {
                 gateway.abort();
             }
         });
-        Ok(Self { connection, switch })
+        Ok(Self { connection, switch, ports })
     }
 
     /// Makes a request.
@@ -86,6 +91,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.connection.close(&Fault::new(Code::ExtensionFault, "the process was stopped"));
+        self.ports.close();
         self.switch.turn_off();
     }
 }
@@ -113,6 +119,7 @@ fn program(plan: &FolderPlan) -> ProgramPlan {
         environment,
         variables: plan.variables.clone(),
         hosts: plan.hosts.clone(),
+        listen: plan.listen.clone(),
         disk_bytes: plan.disk_bytes,
         socket: plan.manifest.transport == Transport::Socket,
         report: plan.report.clone(),

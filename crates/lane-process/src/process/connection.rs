@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Weak};
 
-use holdfast_contract::host_call::HostCall;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
@@ -31,8 +31,8 @@ pub(crate) const MAX_LINE_BYTES: usize = 8 << 20;
 const MAX_PENDING_REQUESTS: usize = 256;
 /// Questions that may be under way at once.
 const QUESTIONS: usize = 64;
-/// How the names of what only the gateway asks begin.
-const GATEWAYS: &str = "network.";
+/// What only the gateway asks.
+const GATEWAYS: [HostCallKind; 2] = [HostCallKind::NetworkConnect, HostCallKind::NetworkConnected];
 /// Characters of an invalid line that are part of the error message.
 const MAX_EXCERPT_CHARS: usize = 120;
 
@@ -403,7 +403,7 @@ fn permitted(question: &HostQuestion, shared: &Shared) -> Result<Arc<dyn Host>, 
     let Some(waiting) = state.waiting.get_mut(question.call) else {
         return refused(Code::ToolCancelled, format!("no call {} is under way", question.call));
     };
-    if question.name.starts_with(GATEWAYS) {
+    if GATEWAYS.iter().any(|kind| kind.name() == question.name) {
         return refused(Code::ToolDenied, format!("`{}` is for the gateway to ask", question.name));
     }
     spend(waiting, shared.terms.host_calls).map_err(|fault| RpcError::from(&fault))?;

@@ -28,6 +28,7 @@ const FILES: &[(&str, &str)] = files![
     "holdfast_worker/docstrings.py",
     "holdfast_worker/files.py",
     "holdfast_worker/imports.py",
+    "holdfast_worker/listening.py",
     "holdfast_worker/main.py",
     "holdfast_worker/mcp_servers.py",
     "holdfast_worker/message.py",

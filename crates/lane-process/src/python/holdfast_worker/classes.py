@@ -14,6 +14,7 @@ import typing
 from .context import TURN, ExtensionContext, event_of, revived
 from .contract import AgentInvocationContext, TurnContext
 from .imports import load_class_module
+from .listening import watch
 from .message import sent_file
 from .shapes import plain, typed
 from .signatures import checked_effects
@@ -64,6 +65,7 @@ class ClassExtension:
     def hello(self, params):
         if self.instance is None:
             self.context = ExtensionContext(self.wire, params)
+            watch(self.wire, params["id"])
             instance = self.made(params["id"])
             check_config(instance, params["id"], params["config"])
             self.instance = instance
