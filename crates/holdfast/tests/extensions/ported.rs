@@ -2,6 +2,7 @@
 //! setup before health, `sys.exit` in a task, sessions of subprocesses, many of them at once.
 
 mod conversations;
+mod listening;
 mod together;
 
 use std::fs;
