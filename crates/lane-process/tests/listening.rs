@@ -8,6 +8,7 @@
     reason = "a test that cannot go on should stop loudly"
 )]
 
+#[allow(dead_code, reason = "not every test uses all of it")]
 mod support;
 
 use std::io::ErrorKind;
