@@ -299,7 +299,7 @@ impl Inner {
         described.await.cloned()
     }
 
-    /// Listens on the ports that it was granted, from when it is initialised. Not before: an earlier generation may have them.
+    /// Listens on the ports that it was granted, from when it is started. Not before: an earlier generation may have them.
     async fn open_ports(&self, process: &Process) -> Result<(), Fault> {
         process.ports.open(&self.plan.id, &self.plan.listen, &self.port_counters).await
     }
@@ -313,8 +313,7 @@ impl Inner {
             LifecycleCommand::Load => return self.registers(host).await.map(Reply::Descriptors),
             LifecycleCommand::Initialize => {
                 let done = self.initialised.swap(false, Ordering::SeqCst);
-                if done && let Ok(process) = self.process(false).await {
-                    self.open_ports(&process).await?;
+                if done && self.process(false).await.is_ok() {
                     return Ok(Reply::Done);
                 }
                 ("initialize", ToExtension::Initialize)
@@ -333,7 +332,7 @@ impl Inner {
             Ok(None)
         };
         if let Ok(Some(process)) = &process
-            && !ending
+            && step == LifecycleCommand::Start
         {
             self.open_ports(process).await?;
         }
@@ -347,7 +346,7 @@ impl Inner {
         };
         // Closed before the generation that follows opens them.
         if let Some(ports) = ports.filter(|_| ending) {
-            ports.close();
+            ports.release();
         }
         if step == LifecycleCommand::Destroy {
             *self.state.lock().await = ProcessState::Stopped;

@@ -110,7 +110,7 @@ async fn refused(port: u16) {
 async fn connections_are_forwarded_both_ways_and_bounded() {
     let (yard, port) = (Yard::new(), free_port());
     let it = load(&yard, "echo", port, true).await;
-    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "not before it is initialised");
+    assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err(), "not before it is started");
     begin(&it).await;
     // Much more than is in flight at a time, both ways.
     let mut stream = connected(port).await;
@@ -203,7 +203,8 @@ async fn a_port_has_one_extension() {
     let (yard, port) = (Yard::new(), free_port());
     let (one, two) = (load(&yard, "one", port, true).await, load(&yard, "two", port, true).await);
     begin(&one).await;
-    let fault = step(&two, LifecycleCommand::Initialize).await.unwrap_err();
+    step(&two, LifecycleCommand::Initialize).await.unwrap();
+    let fault = step(&two, LifecycleCommand::Start).await.unwrap_err();
     assert_eq!(fault.code, Code::PortUnavailable);
     assert!(fault.message.contains("`one` listens there"), "{fault}");
     drop(one);

@@ -96,7 +96,15 @@ impl ProgramPorts {
         Ok(())
     }
 
-    /// Closes the ports and every connection.
+    /// Closes the ports and every connection. They may be opened again.
+    pub fn release(&self) {
+        let mut state = self.state.lock();
+        if matches!(*state, PortState::Open { .. }) {
+            *state = PortState::NotOpen;
+        }
+    }
+
+    /// The same for a program that has ended.
     pub fn close(&self) {
         *self.state.lock() = PortState::Closed;
     }
