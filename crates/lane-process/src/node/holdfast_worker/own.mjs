@@ -69,7 +69,8 @@ export const exit = (code) => apply(processExit, process, [code]);
 /** An object that inherits nothing: what a pack adds to `Object.prototype` is not seen in it, and no promise takes it for another one. */
 export const bare = (fields) => {
   const made = create(null);
-  for (const name of keys(fields)) made[name] = fields[name];
+  const names = keys(fields);
+  for (let index = 0; index < names.length; index += 1) made[names[index]] = fields[names[index]];
   return made;
 };
 

@@ -3,7 +3,7 @@
 
 import { contextFor, servicesFor } from "./context.mjs";
 import { adapted } from "./kinds/index.mjs";
-import { bare } from "./own.mjs";
+import { apply, bare } from "./own.mjs";
 import { Failure, line } from "./report.mjs";
 import { Secrets } from "./secrets.mjs";
 import { exportsOf, sourceOf } from "./source.mjs";
@@ -137,7 +137,7 @@ export class Pack {
   async step(object, name, limit, what) {
     const method = object[name];
     if (typeof method !== "function") return;
-    await within(limit, settled(() => method.call(object, this.context)), what);
+    await within(limit, settled(() => apply(method, object, [this.context])), what);
   }
 
   /** Deactivates the descriptors, the last one first, and then the pack. Nothing that fails keeps the rest from it. */

@@ -1,6 +1,6 @@
 // The host's requests, and what the extension is for the host.
 
-import { bare, create, mapGet, mapSet, OwnMap, OwnPromise } from "./own.mjs";
+import { apply, bare, create, mapGet, mapSet, OwnMap, OwnPromise } from "./own.mjs";
 import { encoded } from "./plain.mjs";
 import { Failure, line } from "./report.mjs";
 import { rolesOf } from "./roles.mjs";
@@ -29,7 +29,7 @@ export class Server {
   async serve(request) {
     const method = this[`on_${request.method}`];
     if (method === undefined) throw new Failure(`the method \`${request.method}\` is unknown`);
-    return bare({ value: await method.call(this, request) });
+    return bare({ value: await apply(method, this, [request]) });
   }
 
   on_hello({ params }) {

@@ -1,5 +1,6 @@
 // Kind `tool`: something that a model may call.
 
+import { apply } from "../own.mjs";
 import { encoded, plain } from "../plain.mjs";
 import { Failure, INVALID } from "../report.mjs";
 import { turnOf } from "../context.mjs";
@@ -60,7 +61,7 @@ async function called(payload, execute, request) {
   const args = request.params.arguments ?? {};
   const checked = typeof payload.validateArgs === "function" ? payload.validateArgs(args) : undefined;
   if (checked?.isValid === false) throw new Failure(invalid(checked.errors), INVALID);
-  return resultOf(await execute.call(payload, args, callContext(request)));
+  return resultOf(await apply(execute, payload, [args, callContext(request)]));
 }
 
 function invalid(errors) {
