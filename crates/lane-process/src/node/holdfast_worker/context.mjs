@@ -83,5 +83,6 @@ function host(wire, hello, given) {
 
 /** The turn that a request belongs to; an agent's is among its arguments. */
 export function turnOf(request) {
-  return request?.params.turn ?? request?.params.arguments?.turn ?? undefined;
+  const { turn, role, arguments: args } = request?.params ?? {};
+  return turn ?? (role === "agent" ? args?.turn : undefined) ?? undefined;
 }

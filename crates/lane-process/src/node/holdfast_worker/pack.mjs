@@ -150,7 +150,6 @@ export class Pack {
       await this.quietly(() => entry.deactivate?.(), limit, `ending ${shown}`);
       await this.quietly(() => this.ended(entry.descriptor), limit, `\`onDeactivate\` of ${shown}`);
     }
-    await this.quietly(() => this.pack.stop?.(), limit, "`stop`");
     await this.quietly(() => this.ended(this.pack), limit, "`onDeactivate` of the pack");
   }
 
@@ -176,7 +175,6 @@ export class Pack {
 
   async destroy() {
     await this.deactivate();
-    await this.quietly(() => this.pack?.destroy?.(), DEACTIVATE_MS, "`destroy`");
     await this.release();
     this.activation = undefined;
   }

@@ -59,15 +59,24 @@ export class Server {
 
   async on_stop() {
     this.background?.();
-    await this.pack.deactivate();
+    await this.ending("stop", () => this.pack.deactivate());
     return null;
   }
 
   async on_destroy() {
     this.background?.();
-    await this.pack.destroy();
+    await this.ending("destroy", () => this.pack.destroy());
     this.forget();
     return null;
+  }
+
+  /** Calls a step of a plain extension and ends the pack, also if the step fails: what it says is the answer. */
+  async ending(step, end) {
+    try {
+      await this.pack.pack?.[step]?.();
+    } finally {
+      await end();
+    }
   }
 
   async on_health() {

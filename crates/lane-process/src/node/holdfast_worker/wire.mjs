@@ -191,7 +191,7 @@ export class Wire {
     const question = mapGet(this.questions, message.id);
     if (question === undefined) return;
     mapDelete(this.questions, message.id);
-    if (message.error === undefined) return question.resolve(message.result);
+    if (message.error === undefined) return question.resolve(message.result ?? null);
     const { message: words, data } = setPrototypeOf(message.error, null);
     const failure = new Failure(words);
     if (data !== undefined && data !== null && hasOwn(data, "code")) failure.problem = data.code;
