@@ -6,6 +6,7 @@ use std::sync::Arc;
 use holdfast_contract::ids::{Millis, ModelName, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::Origin;
+use holdfast_contract::names::UnusedOverride;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Home, HomeEnvironment, Prompts, RetentionSettings, Settings};
 use holdfast_lane_mcp::PinStore;
@@ -25,7 +26,7 @@ use parking_lot::Mutex;
 use crate::config::{ApplicationConfig, BuiltInContext};
 use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
 use crate::http_client::PinnedClient;
-use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, token};
+use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, taken_names, token};
 use crate::models::{ModelCatalog, default_model};
 use crate::secrets::secrets;
 use crate::session_factory::MainSessionFactory;
@@ -112,6 +113,7 @@ impl Application {
             found.built_in.get_or_insert_default();
         }
         let quiet = quiet(plan, &built_ins.components);
+        let taken = taken_names(&built_ins, &settings);
         warnings.extend(built_ins.warnings);
         let store = Store::open(&home.database(), StoreOptions::default())?;
         if let Some(LostFrames { acknowledged, found }) = store.lost_frames() {
@@ -129,7 +131,7 @@ impl Application {
         )
         .at((plan.environment)("HOME").as_deref().map(Path::new), workspace.as_deref())
         .carrying(built_ins.components)
-        .serving(settings.mcp.manifests());
+        .naming(settings.named_extensions(home.root()));
         // Watched for approvals. Where it cannot be made, nothing can be approved either.
         drop(PinStore::new(home.mcp()).prepare());
         let Changes { found, rejected, warnings: loader_warnings, .. } = loader.scan(&policy);
@@ -159,7 +161,7 @@ impl Application {
             components: reported(preparations.clone(), quiet),
             packages: reported(preparations.clone(), Arc::new(plan.progress)),
         };
-        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), progress);
+        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), progress, taken);
         let remotes = remotes(plan, &settings, secrets.as_ref());
         let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
         built_ins.extensions.extend(remotes.found());
@@ -231,12 +233,18 @@ impl Application {
         let agents = self.runtime.registry().agents.iter().map(|agent| agent.id.to_string()).collect();
         let unused_settings = unused_settings(&self.home, &self.settings, &extensions, &agents);
         let conflicts = extensions.into_iter().flat_map(|view| view.conflicts);
-        let reserved = conflicts.filter(|fault| fault.code == Code::ToolReserved);
+        let reserved =
+            conflicts.filter(|fault| matches!(fault.code, Code::ToolReserved | Code::KindUnconsumed));
         let reserved = reserved.map(|fault| Problem::from(fault).with(Severity::Warning));
-        let unused = self.runtime.unused_overrides().await?.into_iter().map(|(kind, id)| {
-            let message = format!("`overrides.{kind}.{id}` names nothing that is registered");
-            Problem::warning(Code::OverrideUnknown, message)
-        });
+        let unused =
+            self.runtime.unused_overrides().await?.into_iter().map(|UnusedOverride { kind, id, similar }| {
+                let message = format!("`overrides.{kind}.{id}` names nothing that is registered");
+                let problem = Problem::warning(Code::OverrideUnknown, message);
+                match similar {
+                    Some(similar) => problem.help(format!("Did you mean `overrides.{kind}.{similar}`?")),
+                    None => problem,
+                }
+            });
         let models = self.runtime.unconfigured_models().into_iter().map(|name| {
             let message = format!("an agent names the model `{name}`, which is not configured");
             let help = format!(

@@ -35,7 +35,10 @@ pub fn secrets(
     });
     let served = settings.serve.iter().flat_map(|serve| serve.callers.values());
     let tokens = settings.remotes.values().map(|remote| &remote.token).chain(served).cloned();
-    let also = keys.chain(tokens).filter_map(|name| SecretName::global(&name).ok()).collect();
+    let of_servers = settings.mcp.servers.values().flat_map(|server| server.secrets());
+    let of_packs = settings.packs.iter().flat_map(|pack| pack.granted_secrets());
+    let all = keys.chain(tokens).chain(of_servers).chain(of_packs);
+    let also = all.filter_map(|name| SecretName::global(&name).ok()).collect();
     Secrets::new(Chain::new(stores, writes_to)?, Digester::open(home.root())?, also)
 }
 

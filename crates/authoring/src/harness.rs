@@ -132,9 +132,8 @@ fn lane(
     if kind == words.name() {
         return Ok(Arc::new(words));
     }
-    for programs in
-        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places.clone())]
-    {
+    for programs in [ProcessLane::new, ProcessLane::python, ProcessLane::node] {
+        let programs = programs(vault.clone(), places.clone());
         if kind == programs.name() {
             let programs = programs.demanding(Arc::new(move || demands));
             return Ok(Arc::new(match log {

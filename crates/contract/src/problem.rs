@@ -176,6 +176,9 @@ codes! {
     McpLogin = "4424", "An MCP server requires a login", "Store a token with `holdfast secret set NAME` and send it: `headers: { Authorization: 'Bearer ${NAME}' }`.";
     McpUnknown = "4425", "There is no such MCP server", "Run `holdfast mcp list` to see the servers.";
     McpImport = "4426", "The file with MCP servers cannot be imported", "Name a JSON file with an object `mcpServers`.";
+    PackFailed = "4431", "A pack could not be loaded", "Read the reason; `holdfast ext restart ID` tries again once it is fixed.";
+    KindUnconsumed = "4432", "Nothing consumes what an extension registers", "Nothing to do if the rest of the extension is what you use; `holdfast docs packs` lists the kinds.";
+    PackUnresponsive = "4433", "A pack keeps its process busy", "Its code does not return to the event loop: report it to its author. The process was stopped, and is started again.";
     ModelFailed = "5001", "The model did not answer", "Check the provider's status and your key; the attempts are in the log.";
     ModelUnknown = "5002", "There is no such model", "Run `holdfast model list` to see what is configured.";
     ModelKey = "5003", "The provider rejected the key", "Check that the key shown is set, complete and still valid.";

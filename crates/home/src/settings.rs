@@ -3,6 +3,7 @@
 //! Which folder file tools may touch is worked out in `workspace.rs`. Secrets are not settings.
 
 mod mcp;
+mod packs;
 mod read;
 mod write;
 
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::mcp::{McpServerSettings, McpSettings, McpToolSettings};
+pub use self::packs::PackSettings;
 use crate::files::{self, Bounds};
 use crate::home::Home;
 
@@ -56,6 +58,9 @@ pub struct Settings {
     /// MCP servers.
     #[serde(skip_serializing_if = "McpSettings::is_empty")]
     pub mcp: McpSettings,
+    /// Packs for Node: packages of the npm registry, and folders.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packs: Vec<PackSettings>,
     /// Channels.
     #[serde(skip_serializing_if = "Channels::is_empty")]
     pub channels: Channels,
@@ -484,6 +489,13 @@ pub struct LoadedSettings {
 }
 
 impl Settings {
+    /// The extensions that the settings name, by their manifests: MCP servers and packs. Paths begin at this folder.
+    pub fn named_extensions(&self, folder: &Path) -> BTreeMap<ExtensionId, String> {
+        let mut all = self.mcp.manifests();
+        all.extend(packs::manifests(&self.packs, folder));
+        all
+    }
+
     /// Reads the settings of a home. Without a file the defaults are in force.
     pub fn load(home: &Home) -> Result<LoadedSettings, Problem> {
         let file = home.settings_file();

@@ -99,6 +99,8 @@ impl PluginLane {
             features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
             manifest: serde_json::to_value(&manifest).unwrap_or_default(),
             secrets: bundle.grants.secrets.clone(),
+            pack: None,
+            catalogue: Default::default(),
         });
         let welcome = welcome(&image, &hello).await?;
         let descriptors = welcome.exports().descriptors(&manifest)?;

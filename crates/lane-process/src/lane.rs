@@ -18,6 +18,13 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 #[cfg(target_os = "linux")]
+use crate::node::environment::NodeTools;
+use crate::node::interpreter::Interpreter as NodeInterpreter;
+use crate::node::names::TakenNames;
+#[cfg(target_os = "linux")]
+use crate::node::runner::PackRunner;
+use crate::node::worker::NodeWorker;
+#[cfg(target_os = "linux")]
 use crate::python::environment::PythonEnvironment;
 use crate::python::interpreter::Interpreter;
 #[cfg(target_os = "linux")]
@@ -31,6 +38,8 @@ pub(crate) enum Starts {
     Command,
     /// The Python worker, with a file of the extension.
     Python,
+    /// The Node worker, with a pack.
+    Node,
 }
 
 /// The folders of a lane.
@@ -40,7 +49,7 @@ pub struct Places {
     pub code: PathBuf,
     /// Has a writable folder for each extension.
     pub data: PathBuf,
-    /// Has a Python environment for each set of packages.
+    /// Has an environment for each set of packages.
     pub environments: PathBuf,
     /// The home, which no program may read as a whole.
     pub home: PathBuf,
@@ -69,11 +78,25 @@ pub(crate) struct PythonInterpreter {
     pub worker: Arc<Worker>,
 }
 
+/// What runs an extension that is no program of its own.
+pub(crate) enum Runner {
+    Python(PythonInterpreter),
+    #[cfg(target_os = "linux")]
+    Node(PackRunner),
+}
+
+/// What the Node lane finds and writes once.
+struct NodeSetup {
+    node: NodeInterpreter,
+    worker: NodeWorker,
+}
+
 impl Starts {
     fn name(self) -> &'static str {
         match self {
             Self::Command => LaneKind::Process.as_str(),
             Self::Python => LaneKind::Python.as_str(),
+            Self::Node => LaneKind::Node.as_str(),
         }
     }
 }
@@ -93,6 +116,8 @@ pub struct ProcessLane {
     starts: Starts,
     interpreter: Arc<OnceCell<Interpreter>>,
     worker: Arc<OnceCell<Arc<Worker>>>,
+    node: Arc<OnceCell<NodeSetup>>,
+    taken: Arc<TakenNames>,
     laid_out: LaidOut,
     report: Option<SandboxReport>,
     demand: Option<Demand>,
@@ -109,6 +134,17 @@ impl ProcessLane {
         Self::starting(Starts::Python, vault, places)
     }
 
+    /// A lane for packs.
+    pub fn node(vault: Arc<dyn Vault>, places: Places) -> Self {
+        Self::starting(Starts::Node, vault, places)
+    }
+
+    /// Gives packs other names for their tools than these.
+    pub fn with_taken_names(mut self, taken: TakenNames) -> Self {
+        self.taken = Arc::new(taken);
+        self
+    }
+
     fn starting(starts: Starts, vault: Arc<dyn Vault>, mut places: Places) -> Self {
         places.code.push(starts.name());
         // Files of an earlier run are stale; usually there are none.
@@ -120,6 +156,8 @@ impl ProcessLane {
             starts,
             interpreter: Arc::default(),
             worker: Arc::default(),
+            node: Arc::default(),
+            taken: Arc::default(),
             laid_out: LaidOut::default(),
             report: None,
             demand: None,
@@ -176,16 +214,38 @@ impl ProcessLane {
                 format!("`{}` is not an extension of the {} lane", extension.id, self.starts.name());
             return Err(Fault::new(Code::ExtensionUnknown, message));
         }
-        let python = match self.starts {
+        let runner = match self.starts {
             Starts::Command => None,
-            Starts::Python => Some(self.python_for(&extension.id, &bundle, &report).await?),
+            Starts::Python => Some(Runner::Python(self.python_for(&extension.id, &bundle, &report).await?)),
+            Starts::Node => Some(Runner::Node(self.pack_for(&extension.id, &bundle, &report).await?)),
         };
-        let granted = python.as_ref().map(|python| python.readable.as_slice()).unwrap_or_default();
+        let granted = match &runner {
+            None => &[],
+            Some(Runner::Python(python)) => python.readable.as_slice(),
+            Some(Runner::Node(pack)) => pack.readable.as_slice(),
+        };
         keep_home_closed(&self.places.home, granted)?;
-        let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, python, report)?;
+        let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, runner, report)?;
         plan.neighbours = neighbours(&self.laid_out, &extension.id, &plan.manifest.depends_on, &plan.code);
         let loaded = crate::instance::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
         Ok(Arc::new(loaded) as Arc<dyn Instance>)
+    }
+
+    /// A pack with its packages.
+    #[cfg(target_os = "linux")]
+    async fn pack_for(
+        &self,
+        id: &ExtensionId,
+        bundle: &Bundle,
+        report: &SandboxReport,
+    ) -> Result<PackRunner, Fault> {
+        let set_up = async || {
+            let node = NodeInterpreter::find().await?;
+            Ok::<_, Fault>(NodeSetup { node, worker: NodeWorker::lay_out(&self.places.code)? })
+        };
+        let NodeSetup { node, worker } = self.node.get_or_try_init(set_up).await?;
+        let (tools, limits) = (NodeTools { node, worker }, (self.taken.clone(), report.clone()));
+        PackRunner::prepare(bundle, &*self.vault, tools, &self.places, limits, (id, &self.sinks)).await
     }
 
     /// The machine's Python, or an environment with the packages that the extension requires.
@@ -254,7 +314,7 @@ impl Lane for ProcessLane {
     #[cfg(not(target_os = "linux"))]
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
         let _ = (&self.vault, &self.places, &self.sinks, &self.interpreter);
-        let _ = (&self.laid_out, &self.report, &self.demand, &self.worker);
+        let _ = (&self.laid_out, &self.report, &self.demand, &self.worker, &self.node, &self.taken);
         let message = format!("`{}` is a program, and programs can be confined only on Linux", extension.id);
         Box::pin(std::future::ready(Err(Fault::new(Code::Unconfined, message))))
     }

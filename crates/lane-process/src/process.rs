@@ -33,7 +33,7 @@ impl Process {
     /// Spawns it, confined.
     pub(crate) async fn start(plan: &FolderPlan, terms: Terms) -> Result<Self, Fault> {
         let program = ConfinedProgram::start(program(plan)).await?;
-        Self::attach(program, plan.manifest.transport, terms)
+        Self::attach(program, plan.transport, terms)
     }
 
     fn attach(program: ConfinedProgram, transport: Transport, terms: Terms) -> Result<Self, Fault> {
@@ -77,6 +77,12 @@ impl Process {
         self.connection.request(message, host).await
     }
 
+    /// Stops it, and fails all requests with the reason.
+    pub(crate) fn stop(&self, why: &Fault) {
+        self.connection.close(why);
+        self.switch.turn_off();
+    }
+
     /// Why it can take no more requests, if so.
     pub(crate) fn over(&self) -> Option<Fault> {
         self.connection.over()
@@ -94,7 +100,7 @@ impl Drop for Process {
 fn program(plan: &FolderPlan) -> ProgramPlan {
     let mut readable: Vec<_> = plan.neighbours.iter().map(|(_, folder)| folder.path().to_owned()).collect();
     readable.extend(plan.readable.iter().cloned());
-    let mut environment = Vec::new();
+    let mut environment = plan.environment.clone();
     if !plan.neighbours.is_empty() {
         let folders = plan
             .neighbours
@@ -106,7 +112,7 @@ fn program(plan: &FolderPlan) -> ProgramPlan {
     let program = plan.command.program().to_owned();
     ProgramPlan {
         words: std::iter::once(program).chain(plan.command.arguments().iter().cloned()).collect(),
-        folder: plan.code.path().to_owned(),
+        folder: plan.starts_in.clone(),
         data: plan.data.clone(),
         readable,
         granted: plan.granted.clone(),
@@ -114,7 +120,7 @@ fn program(plan: &FolderPlan) -> ProgramPlan {
         variables: plan.variables.clone(),
         hosts: plan.hosts.clone(),
         disk_bytes: plan.disk_bytes,
-        socket: plan.manifest.transport == Transport::Socket,
+        socket: plan.transport == Transport::Socket,
         report: plan.report.clone(),
     }
 }

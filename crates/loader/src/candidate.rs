@@ -160,7 +160,11 @@ pub fn candidate(
     }
     let file = folder.join("manifest.yaml");
     let mut reader = ExtensionReader::default();
-    let bytes = reader.manifest(folder, &file)?;
+    let inside = names(folder)?;
+    let bytes = match pack_manifest(folder, &name, &inside, &mut reader)? {
+        Some(made) => made.into_bytes(),
+        None => reader.manifest(folder, &file)?,
+    };
     let Parsed { manifest, mut warnings, source } =
         manifest::parse_bytes(&file, &bytes).map_err(|rejected| {
             let internal =
@@ -191,7 +195,6 @@ pub fn candidate(
         }
     }
     bounded(&timetables).map_err(|problem| problem.at(source.locate("schedules")))?;
-    let inside = names(folder)?;
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
     let lane =
         manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
@@ -216,6 +219,8 @@ pub fn candidate(
             let entrypoint = manifest.entrypoint.clone().unwrap_or_else(|| "main.py".to_owned());
             (entrypoint, all_files(folder)?)
         }
+        // Without an entry `package.json` decides, or the usual names.
+        LaneKind::Node => (manifest.entrypoint.clone().unwrap_or_default(), all_files(folder)?),
         _ => {
             let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
             return Err(Problem::in_file(Code::ExtensionUnknown, &file, what)
@@ -250,6 +255,54 @@ pub fn candidate(
     let refused = topics.filter(|topic| !held.may_subscribe(topic));
     warnings.extend(refused.map(|topic| unsubscribed(&manifest, topic).at(source.locate("events"))));
     Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// The manifest of a folder that has none and is a pack: what its `package.json` says, or only its name.
+fn pack_manifest(
+    folder: &Path,
+    name: &str,
+    inside: &[String],
+    reader: &mut ExtensionReader,
+) -> Result<Option<String>, Problem> {
+    if !is_pack(inside) {
+        return Ok(None);
+    }
+    let mut manifest = Map::new();
+    manifest.insert("id".to_owned(), name.into());
+    manifest.insert("name".to_owned(), name.into());
+    if inside.iter().any(|name| name == PACKAGE) {
+        let path = folder.join(PACKAGE);
+        let bytes = reader.read(folder, PACKAGE)?;
+        let package: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
+            let what = format!("`{PACKAGE}` cannot be read: {error}");
+            Problem::in_file(Code::ManifestSyntax, &path, what)
+                .help("Correct it; it has to be a JSON object.")
+        })?;
+        for field in ["name", "version", "description"] {
+            let text =
+                package.get(field).filter(|value| value.as_str().is_some_and(|it| !it.trim().is_empty()));
+            manifest.extend(text.map(|text| (field.to_owned(), text.clone())));
+        }
+        manifest.insert("package".to_owned(), ".".into());
+    }
+    Ok(Some(Value::Object(manifest).to_string()))
+}
+
+/// The file that says what a package for Node is.
+const PACKAGE: &str = "package.json";
+
+/// Whether the files of a folder without a manifest are a pack.
+pub(crate) fn is_pack(inside: &[String]) -> bool {
+    let has_manifest = inside.iter().any(|name| is_manifest(name));
+    let is_pack =
+        |name: &String| [PACKAGE, "index.js", "index.mjs", "index.cjs", "index.ts"].contains(&name.as_str());
+    !has_manifest && inside.iter().any(is_pack)
+}
+
+/// Whether a file could be meant as a manifest.
+pub(crate) fn is_manifest(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.strip_prefix("manifest").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Refuses native plugins unless the profile loads them.
@@ -348,7 +401,7 @@ fn imported(
 }
 
 /// Every file in an extension's folder but the manifest, by its path from there.
-fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
+pub(crate) fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
     let Tree { files, unread, .. } = tree(folder);
     if let Some(problem) = unread {
         return Err(problem);

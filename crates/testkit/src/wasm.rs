@@ -94,6 +94,17 @@ impl MapVault {
         self.keep(Bundle { entrypoint, ..bundle(manifest, "python") }, files)
     }
 
+    /// Adds an extension for the Node worker.
+    pub fn add_node<const N: usize>(
+        &self,
+        manifest: &str,
+        entrypoint: &str,
+        files: [(&str, Vec<u8>); N],
+    ) -> FoundExtension {
+        let entrypoint = entrypoint.to_owned();
+        self.keep(Bundle { entrypoint, ..bundle(manifest, "node") }, files)
+    }
+
     /// Adds a native plugin.
     pub fn add_plugin(&self, manifest: &str, entrypoint: &str, library: Vec<u8>) -> FoundExtension {
         let bundle = Bundle { entrypoint: entrypoint.to_owned(), ..bundle(manifest, "plugin") };

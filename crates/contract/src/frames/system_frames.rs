@@ -25,7 +25,7 @@ impl Contents for Descriptor {
             Payload::Tool(spec) => tool_contents(spec, visit),
             Payload::Agent(agent) => agent.contents(visit),
             Payload::Other(content) => visit(content),
-            Payload::Hook(_) => {}
+            Payload::Hook(_) | Payload::Hooks(_) => {}
         }
     }
 }
@@ -140,6 +140,12 @@ bodies! {
         /// The agent that its manifest declares beside its code, with the prompt rendered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentSpec>,
+        /// Its place in the list of the settings, if it is there. Of equal priority the last one comes first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        order: Option<u32>,
+        /// Whether no turn waits for its start, unless it is known to judge.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        patient: bool,
     } holds agent;
 
     /// What an extension has because it is built in.

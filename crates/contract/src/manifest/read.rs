@@ -609,11 +609,13 @@ fn descriptor(field: &Field<'_>) -> Result<DescriptorHint> {
         let name =
             if object.field("requiredSecrets").is_some() { "requiredSecrets" } else { "required_secrets" };
         let required_secrets = object.defaulted(name, Vec::new(), secrets);
+        let payload = object.optional("payload", Field::json_map);
         Ok(DescriptorHint {
             id: id?.into(),
             kind: kind?.into(),
             priority: priority?,
             required_secrets: required_secrets?,
+            payload: payload?,
         })
     })
 }

@@ -48,6 +48,13 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
+    /// Logs a line about the process.
+    pub(crate) fn log(&self, level: LogLevel, text: &str) {
+        if let Some(sink) = &self.log {
+            sink(&self.id, level, text);
+        }
+    }
+
     /// Where what the process prints goes.
     pub(crate) fn printed(&self) -> ProgramLog {
         ProgramLog { id: self.id.clone(), sink: self.log.clone(), max_bytes: self.log_bytes }

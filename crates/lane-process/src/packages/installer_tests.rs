@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::installer::Installer;
+use crate::python::environment::configured;
 use crate::python::interpreter::Interpreter;
 
 /// Tries what a hostile package would, and writes the outcomes into the environment.
@@ -54,7 +55,8 @@ impl Place {
     fn installer(&self, name: &str, report: SandboxReport, timeout: Duration) -> Installer<'_> {
         let folder = self.folder.path().join(name);
         let deadline = Instant::now() + timeout;
-        Installer::prepare(&folder, &self.python, &[], report, deadline, (&self.id, &self.sinks)).unwrap()
+        let configure = |home: &std::path::Path| configured(&folder, home, &self.python, &[]);
+        Installer::prepare(&folder, configure, report, deadline, (&self.id, &self.sinks)).unwrap()
     }
 
     async fn python(&self, installer: &Installer<'_>, words: &[&str]) -> Result<(), Fault> {
