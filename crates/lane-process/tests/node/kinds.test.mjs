@@ -30,8 +30,8 @@ test("a guardrail's decisions", async (test) => {
   await driven.open();
   const input = (it) => driven.hook("pack-test/guardrail/g/0", "sanitize_input", JSON.stringify(it));
   const gate = (it) => driven.hook("pack-test/guardrail/g/2", "tool_gate", null, { id: 3, tool: "rm", arguments: { do: JSON.stringify(it) } });
-  assert.deepEqual(await input(null), { decision: "allow" });
-  assert.deepEqual(await input({ action: "allow" }), { decision: "allow" });
+  assert.deepEqual(await input(null), { decision: "continue" });
+  assert.deepEqual(await input({ action: "allow" }), { decision: "continue" });
   assert.deepEqual(await input({ action: "flag", reason: "odd" }), { decision: "flag", reason: "odd" });
   assert.deepEqual(await input({ action: "block", reasonCode: "PII" }), { decision: "block", reason: "PII" });
   assert.deepEqual(await input({ action: "sanitize", modifiedText: "[X]" }), { decision: "replace", content: "[X]" });

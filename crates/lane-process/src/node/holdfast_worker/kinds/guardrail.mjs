@@ -91,10 +91,12 @@ function textOf(subject) {
 
 /** What a guardrail has decided, as the hook point has it. An action that is unknown is a failure: it is not taken for consent. */
 function decision(result, point, shown, pack) {
-  if (result === null || result === undefined) return { decision: "allow" };
+  // Who rewrites has nothing to allow.
+  const consent = { decision: point.startsWith("sanitize_") ? "continue" : "allow" };
+  if (result === null || result === undefined) return consent;
   const action = result.action;
   const reason = reasonOf(result);
-  if (action === "allow") return { decision: "allow" };
+  if (action === "allow") return consent;
   if (action === "block") return point === "tool_gate" ? { decision: "deny", reason } : { decision: "block", reason };
   if (action === "sanitize" && point.startsWith("sanitize_")) return { decision: "replace", content: String(result.modifiedText ?? "") };
   if (action !== "flag" && action !== "sanitize") throw new Failure(`${shown} has decided on an unknown action: ${JSON.stringify(action)}`);
