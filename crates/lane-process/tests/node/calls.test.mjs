@@ -20,7 +20,7 @@ test("a tool's sheet", async (test) => {
     },
     { name: "b", description: "", input_schema: { type: "object" }, effects: "pure", timeout_ms: 5, concurrency: 1 },
   ]);
-  assert.match(welcome.problems[0], /its `inputSchema` is no JSON Schema/);
+  assert.match(welcome.problems[0], /its `inputSchema` is not a JSON Schema/);
 });
 
 test("results of the contract, other results, and failures", async (test) => {
@@ -104,7 +104,7 @@ test("calls at the same time, and host calls of each", async (test) => {
   assert.deepEqual(new Set(driven.progress.map((it) => it.call)), new Set(calls.map((it) => it.number)));
 });
 
-test("a refused host call is an error with its code; arguments that cannot be sent are none of the host's", async (test) => {
+test("a refused host call is an error with its code; arguments that cannot be sent do not reach it", async (test) => {
   const driven = start(test, packOf(`return context.holdfast.ask("file.write", args.big ? { n: 1n, f: "x".repeat(9e6) } : {}).catch((it) => [it.message, it.problem ?? null]);`));
   driven.answers["file.write"] = new Error("not granted");
   await driven.open();

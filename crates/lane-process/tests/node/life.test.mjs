@@ -131,14 +131,14 @@ test("only granted secrets are asked for", async (test) => {
   assert.deepEqual(driven.asked, []);
 });
 
-test("a descriptor without a secret that it needs is left out; an optional one is told", async (test) => {
+test("a descriptor without a secret that it needs is not activated; an optional one is told", async (test) => {
   const driven = start(test, `export default { descriptors: [
     ${TOOL("a", `requiredSecrets: [{ id: "x.apiKey" }]`)}, ${TOOL("b", `requiredSecrets: [{ id: "y.key", optional: true }]`)},
     ${TOOL("c", `requiredSecrets: [{ id: "z.key" }]`)},
   ] };`, { environment: { Z_KEY: "there" } });
   const welcome = await driven.open();
-  assert.deepEqual(welcome.tools.map((it) => [it.name, it.required_secrets]), [["b", [{ id: "Y_KEY", optional: true }]], ["c", undefined]]);
-  assert.deepEqual(welcome.problems, ["tool `a` is left out: it needs the secret `x.apiKey` (X_API_KEY)"]);
+  assert.deepEqual(welcome.tools.map((it) => [it.name, it.required_secrets]), [["a", [{ id: "X_API_KEY" }]], ["b", [{ id: "Y_KEY", optional: true }]], ["c", undefined]]);
+  assert.deepEqual(welcome.problems, ["tool `a` is not activated: it needs the secret `x.apiKey` (X_API_KEY)"]);
 });
 
 // Services.

@@ -113,7 +113,12 @@ export class Pack {
       const { missing, sheets } = secrets.needs(descriptor.requiredSecrets);
       if (missing.length > 0) {
         const which = missing.map((it) => (it.id === it.name ? `\`${it.id}\`` : `\`${it.id}\` (${it.name})`)).join(", ");
-        return this.problem(`${shown} is left out: it needs the secret ${which}`);
+        const why = `it needs the secret ${which}`;
+        if (kind !== "tool" && kind !== "guardrail") return this.problem(`${shown} is left out: ${why}`);
+        this.problem(`${shown} is not activated: ${why}`);
+        const entry = await adapted({ descriptor, kind, id, shown, pack: this });
+        const required = [...missing.map(({ name }) => ({ id: name })), ...sheets];
+        return this.keep(closed(entry, required, new Failure(`${shown} is not activated: ${why}`)));
       }
       await this.step(descriptor, "onActivate", limit, `\`onActivate\` of ${shown}`);
       const entry = await adapted({ descriptor, kind, id, shown, pack: this });
@@ -221,4 +226,14 @@ function shapeOf(exports) {
 
 function isClass(value) {
   return /^class[\s{]/.test(Function.prototype.toString.call(value));
+}
+
+/** What is not activated: the host does not register a tool that lacks a secret, and a guardrail fails, so that nothing passes it. */
+function closed(entry, required, failure) {
+  const fail = () => {
+    throw failure;
+  };
+  const tools = entry.tools?.map((tool) => ({ ...tool, run: fail }));
+  const hooks = entry.hooks?.map((hook) => ({ ...hook, decide: fail }));
+  return { kind: entry.kind, id: entry.id, description: entry.description, priority: entry.priority, tools, hooks, required, descriptor: {} };
 }

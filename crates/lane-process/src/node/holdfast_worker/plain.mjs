@@ -25,7 +25,7 @@ export function plain(value, most = 8 << 20) {
 
 /** The value as a line of JSON. */
 export function encoded(value, most) {
-  const line = stringify(plain(value, most));
+  const line = stringify(plain(value, most)) ?? "null";
   const bytes = byteLength(line);
   if (bytes > most) throw tooLarge(bytes, most);
   return line;

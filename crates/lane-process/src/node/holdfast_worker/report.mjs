@@ -25,7 +25,7 @@ export class Failure extends OwnError {
 /** What an error says. A name is added where it tells more than `Error`. */
 export function described(error) {
   try {
-    if (typeof error !== "object" || error === null) return limited(`an error that is no object: ${text(error)}`);
+    if (typeof error !== "object" || error === null) return limited(`something was thrown that is not an error: ${text(error)}`);
     const message = typeof error.message === "string" ? error.message : "";
     const name = typeof error.name === "string" ? error.name : "";
     const told = name === "" || name === "Error" || error instanceof Failure ? message : `${name}: ${message}`;

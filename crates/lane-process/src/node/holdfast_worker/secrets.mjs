@@ -2,7 +2,7 @@
 
 import { described } from "./report.mjs";
 
-/** The environment variable or stored secret that a secret's id means where the catalogue does not say: `openai.apiKey` is `OPENAI_API_KEY`. */
+/** The environment variable or stored secret that a secret's id means where the catalogue does not say: `mapService.apiKey` is `MAP_SERVICE_API_KEY`. */
 export function nameOf(id, catalogue = {}) {
   if (Object.hasOwn(catalogue, id) && typeof catalogue[id] === "string") return catalogue[id];
   return id.replace(/([a-z0-9])([A-Z])/g, "$1_$2").replace(/[^A-Za-z0-9]+/g, "_").toUpperCase();

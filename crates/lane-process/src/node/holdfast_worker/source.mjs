@@ -45,7 +45,7 @@ function manifestOf(folder) {
   } catch (error) {
     throw new Failure(`package.json: ${described(error)}`);
   }
-  throw new Failure("package.json: it is no object");
+  throw new Failure("package.json is not an object");
 }
 
 function entryOf(folder, manifest, what) {

@@ -2,6 +2,7 @@
 // worker's own copies only, so that it outlives what a pack does to the objects of the language.
 
 import { Socket } from "node:net";
+import { Readable } from "node:stream";
 
 import {
   OwnAbortController, OwnMap, OwnPromise, abort, bare, current, exit, find, independent, mapDelete, mapGet, mapSet, parse,
@@ -17,6 +18,7 @@ const ENVELOPE_BYTES = 1024;
 /** Host calls that wait for a request that they can belong to. */
 const MAX_HELD = 1000;
 const MAX_LOG_CHARS = 4000;
+const readable = Readable.prototype.read;
 /** Requests that host calls from outside of any other call belong to. */
 const LASTING = bare({ initialize: true, start: true, stop: true, destroy: true });
 
@@ -51,6 +53,8 @@ export class Wire {
     this.lasts = false;
     this.rest = "";
     this.socket = independent(new Socket({ fd: file, readable: true, writable: true }));
+    // That of a socket looks for the one of all streams, where it is changed.
+    this.socket.read = readable;
   }
 
   /** Serves requests with a function of the request, which gives an object with the answer as its `value`. */
@@ -124,7 +128,7 @@ export class Wire {
     if (!request.open) return;
     let text;
     try {
-      text = value === undefined ? "null" : encoded(value, this.most - ENVELOPE_BYTES) ?? "null";
+      text = value === undefined ? "null" : encoded(value, this.most - ENVELOPE_BYTES);
     } catch (error) {
       return this.fail(request, new Failure(`the answer cannot be sent: ${described(error)}`));
     }

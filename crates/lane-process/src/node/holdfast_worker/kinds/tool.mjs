@@ -52,7 +52,7 @@ function effectsOf(payload) {
 
 function schema(value, what) {
   if (value === undefined || value === null) return undefined;
-  if (typeof value !== "object" || Array.isArray(value)) throw new Failure(`its \`${what}\` is no JSON Schema`);
+  if (typeof value !== "object" || Array.isArray(value)) throw new Failure(`its \`${what}\` is not a JSON Schema`);
   encoded(value, MAX_SCHEMA_BYTES);
   return plain(value, MAX_SCHEMA_BYTES);
 }

@@ -18,7 +18,7 @@ const AgentOSResponseChunkType = {
   PROVENANCE_EVENT: "provenance_event",
 };
 
-/** Services by their keys: each is created once, by whoever asks first, and all get the same one. */
+/** Services by their keys: each is created once, by the first one that asks, and all get the same one. */
 class SharedServiceRegistry {
   #ready = new Map();
   #pending = new Map();
