@@ -131,14 +131,25 @@ test("only granted secrets are asked for", async (test) => {
   assert.deepEqual(driven.asked, []);
 });
 
-test("a descriptor without a secret that it needs is not activated; an optional one is told", async (test) => {
+test("a tool without a secret that it needs is told with it, and cannot be called; an optional one can", async (test) => {
   const driven = start(test, `export default { descriptors: [
-    ${TOOL("a", `requiredSecrets: [{ id: "x.apiKey" }]`)}, ${TOOL("b", `requiredSecrets: [{ id: "y.key", optional: true }]`)},
-    ${TOOL("c", `requiredSecrets: [{ id: "z.key" }]`)},
+    ${TOOL("a", `requiredSecrets: [{ id: "x.apiKey" }], onActivate() { throw new Error("not reached"); }`)},
+    ${TOOL("b", `requiredSecrets: [{ id: "y.key", optional: true }]`)}, ${TOOL("c", `requiredSecrets: [{ id: "z.key" }]`)},
+    { kind: "persona", id: "d", payload: { prompt: "You are." }, requiredSecrets: [{ id: "D_KEY" }] },
+    { kind: "guardrail", id: "e", payload: { evaluateInput() {} }, requiredSecrets: [{ id: "e.key" }] },
   ] };`, { environment: { Z_KEY: "there" } });
   const welcome = await driven.open();
-  assert.deepEqual(welcome.tools.map((it) => [it.name, it.required_secrets]), [["a", [{ id: "X_API_KEY" }]], ["b", [{ id: "Y_KEY", optional: true }]], ["c", undefined]]);
-  assert.deepEqual(welcome.problems, ["tool `a` is not activated: it needs the secret `x.apiKey` (X_API_KEY)"]);
+  assert.deepEqual(welcome.tools.map((it) => [it.name, it.required_secrets]), [
+    ["a", [{ id: "X_API_KEY" }]], ["b", [{ id: "Y_KEY", optional: true }]], ["c", undefined],
+  ]);
+  assert.deepEqual(welcome.problems, [
+    "tool `a` is not activated: it needs the secret `x.apiKey` (X_API_KEY)",
+    "persona `d` is left out: it needs the secret `D_KEY`",
+    "guardrail `e` is not activated: it needs the secret `e.key` (E_KEY)",
+  ]);
+  await assert.rejects(driven.tool("a"), /it needs the secret `x.apiKey`/);
+  assert.deepEqual(welcome.descriptors.map((it) => it.id), ["e"]);
+  await assert.rejects(driven.hook("pack-test/guardrail/e/0", "guard_input", "x"), /it needs the secret `e.key`/);
 });
 
 // Services.
