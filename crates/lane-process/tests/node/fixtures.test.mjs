@@ -17,7 +17,7 @@ for (const name of readdirSync(FOLDER).filter((it) => it.endsWith(".mjs"))) {
 
 async function contained(driven, directives) {
   for (const call of ["secret.get", "file.write", "agent.invoke", "no.such.call"]) driven.answers[call] = new Error("refused");
-  const about = { pack: { options: {}, activate_ms: 300, deactivate_ms: 300 } };
+  const about = { pack: { options: {}, activate_ms: 2000, deactivate_ms: 300 } };
   await driven.hello(about);
   const activation = driven.request("initialize");
   let welcome;

@@ -56,8 +56,8 @@ test("an `onActivate` that hangs costs its descriptor alone", async (test) => {
   const driven = start(test, `export const createExtensionPack = () => ({ descriptors: [
     ${TOOL("a", `onActivate: () => new Promise(() => {})`)}, ${TOOL("b")},
   ] });`);
-  const welcome = await driven.open({ pack: { options: {}, activate_ms: 50 } });
-  assert.deepEqual(welcome.problems, ["tool `a` is left out: `onActivate` of tool `a` has not ended within 0.05 s"]);
+  const welcome = await driven.open({ pack: { options: {}, activate_ms: 2000 } });
+  assert.deepEqual(welcome.problems, ["tool `a` is left out: `onActivate` of tool `a` has not ended within 2 s"]);
 });
 
 test("an `onDeactivate` that hangs or fails keeps nobody", async (test) => {
