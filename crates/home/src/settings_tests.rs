@@ -373,7 +373,7 @@ packs:
     assert_eq!(kit.grants.secrets, ["MAPS_KEY", "OTHER"]);
     assert_eq!(kit.policy.ask, ["look"]);
     let pack = &kit.config["pack"];
-    assert_eq!(pack["options"], json!({ "depth": 2 }), "secrets are no options");
+    assert_eq!(pack["options"], json!({ "depth": 2 }), "without the secrets");
     assert_eq!(pack["secrets"], json!({ "maps.apiKey": "MAPS_KEY" }));
     assert_eq!((&pack["disabled"], &pack["order"]), (&json!(["hide"]), &json!(0)));
     assert_eq!(read("pack-notes").package.as_deref(), Some("/home/of/packs/notes.mjs"));

@@ -326,8 +326,9 @@ impl Inner {
                 for problem in welcome.problems.iter().cloned().chain(names.notes()) {
                     self.terms.log(LogLevel::Warning, &problem);
                 }
-                // With it, the next load need not start the process.
-                self.vault.keep_derived(&self.cache_name, &serde_json::to_vec(&welcome).unwrap_or_default());
+                // With it, the next load need not start the process. What did not work may work then.
+                let kept = welcome.problems.is_empty().then(|| serde_json::to_vec(&welcome).unwrap_or_default());
+                self.vault.keep_derived(&self.cache_name, &kept.unwrap_or_default());
                 *self.exported.write() = Arc::new(Exported::new(welcome, names));
                 self.stop_when_idle();
             }

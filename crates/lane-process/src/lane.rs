@@ -78,7 +78,7 @@ pub(crate) struct PythonInterpreter {
     pub worker: Arc<Worker>,
 }
 
-/// What runs an extension that is no program of its own.
+/// What runs an extension that does not bring its own program.
 pub(crate) enum Runner {
     Python(PythonInterpreter),
     #[cfg(target_os = "linux")]

@@ -54,7 +54,7 @@ pub(crate) fn approved(
     Ok(Some(digest))
 }
 
-/// Where the files of a pack lie that the settings name, if it is no package.
+/// Where the files of a pack lie that the settings name, if it has files of its own.
 pub(crate) fn pack_files(manifest: &str) -> Option<PathBuf> {
     let manifest: Value = serde_json::from_str(manifest).ok()?;
     let package = manifest.get("package")?.as_str()?;

@@ -46,6 +46,7 @@ pub fn all() -> Vec<Box<dyn ConformingLane>> {
         Box::new(Wasm::build()),
         Box::new(Programs::new("process", ProcessLane::new)),
         Box::new(Programs::new("python", ProcessLane::python)),
+        Box::new(Programs::new("node", ProcessLane::node)),
         Box::new(Plugins::new(
             "plugin in Rust",
             plugins::in_rust("tests/conformance/plugin-rust", "conformance_plugin"),
@@ -134,7 +135,7 @@ impl ConformingLane for Wasm {
 /// What the Python guests share.
 const DIRECTIVES: &[u8] = include_bytes!("../../conformance/process/directives.py");
 
-/// A process: a program in Python that knows nothing but the protocol, or a Python class.
+/// A process: a program in Python that knows nothing but the protocol, a Python class, or a module for Node.
 struct Programs {
     name: &'static str,
     vault: Arc<MapVault>,
@@ -161,6 +162,12 @@ impl Programs {
                 "main:Conformance",
                 files,
             );
+        }
+        if self.name == "node" {
+            let main = include_bytes!("../../conformance/node/main.mjs").to_vec();
+            let directives = include_bytes!("../../conformance/node/directives.mjs").to_vec();
+            let files = [("main.mjs", main), ("directives.mjs", directives)];
+            return self.vault.add_node(&started("entrypoint: main.mjs"), "main.mjs", files);
         }
         let guest = include_bytes!("../../conformance/process/guest.py").to_vec();
         let files = [("guest.py", guest), directives];

@@ -88,7 +88,7 @@ impl Interpreter {
 }
 
 /// The programs that may be Node: those of absolute folders of the `PATH`, and the usual ones. One inside the folder that the user works
-/// in is not run: whoever wrote what lies there chose it.
+/// in is not run: it may come with what the user works on.
 pub(super) fn candidates(path: &OsStr, closed: Option<&Path>) -> Vec<PathBuf> {
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
     let named = folders.map(|folder| folder.join("node")).chain(DEFAULT_PATHS.iter().map(PathBuf::from));

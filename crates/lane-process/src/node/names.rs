@@ -10,7 +10,7 @@ use holdfast_contract::names::{Overrides, given_to};
 use holdfast_contract::protocol::ProcessWelcome;
 use serde_json::Value;
 
-/// How the ids of packs begin that the settings name. It is no part of a prefix.
+/// How the ids of packs begin that the settings name. Prefixes are without it.
 const PACK_ID: &str = "pack-";
 
 /// The names that built-in extensions have, and what the user's settings say of names.

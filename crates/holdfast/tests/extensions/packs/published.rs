@@ -37,8 +37,12 @@ fn the_tools_of_the_cli_executor_are_listed_and_called_and_ask() {
 fn the_pii_guardrail_sanitises_what_a_model_reads_and_says() {
     let packs = json!([{ "package": "@framers/agentos-ext-pii-redaction", "version": "0.2.1" }]);
     let scene = home_with(&packs, "full-auto");
-    let said = scene.turn("talk", &json!([{ "says": "The number is 078-05-1120." }])).ok().out;
-    assert!(said.contains("[SSN") && !said.contains("078-05-1120"), "{said}");
+    scene.turn("talk", &json!([{ "says": "SSN 078-05-1120" }])).ok();
+    let frames = scene.frames("talk");
+    let decided = json!(bodies(&frames, "hook.decided")).to_string();
+    assert!(decided.contains("[SSN]"), "{decided}");
+    let shown = json!(bodies(&frames, "turn.ended")).to_string();
+    assert!(shown.contains("[SSN]") && !shown.contains("078-05-1120"), "{shown}");
     scene.run(&["replay", "talk"]).ok();
     scene.verifies();
 }
