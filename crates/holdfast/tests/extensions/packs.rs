@@ -1,6 +1,7 @@
 //! Packs for Node: folders, modules and packages of a registry, their tools, guardrails, secrets and names, and what happens when one
 //! fails.
 
+mod hostile;
 mod installed;
 mod published;
 

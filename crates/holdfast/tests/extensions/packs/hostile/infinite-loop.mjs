@@ -1,7 +1,7 @@
 // Does not return, and lets nobody else run.
 // host
 // call: infinite-loop {}
-// fails: timed out
+// fails: no answer within
 
 export default {
   descriptors: [

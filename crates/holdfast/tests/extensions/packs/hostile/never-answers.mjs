@@ -1,7 +1,7 @@
 // Never answers, but lets others run.
 // host
 // call: never-answers {}
-// fails: timed out
+// fails: no answer within
 
 export default {
   descriptors: [
