@@ -78,7 +78,10 @@ export function callContext(request) {
     userContext: { userId: turn.user ?? "local" },
     correlationId: String(request.params.call ?? request.id),
     sessionData: { sessionId: turn.session, turn: turn.turn, channel: turn.channel },
-    signal: signal(request),
+    // Made when a tool looks at it, which few do.
+    get signal() {
+      return signal(request);
+    },
   };
 }
 
