@@ -2,9 +2,27 @@
 // `tests/tests/conformance/directive.rs` says what a directive is.
 
 export const POINTS = [
-  "session_start", "turn_start", "input_normalise", "sanitize_input", "guard_input", "context", "model_route", "guard_chunk", "tool_modify",
-  "tool_gate", "tool_after", "sanitize_result", "guard_result", "sanitize_output", "guard_output", "response_process", "compaction_before",
-  "compaction_provide", "session_cancel", "turn_end", "session_end",
+  "session_start",
+  "turn_start",
+  "input_normalise",
+  "sanitize_input",
+  "guard_input",
+  "context",
+  "model_route",
+  "guard_chunk",
+  "tool_modify",
+  "tool_gate",
+  "tool_after",
+  "sanitize_result",
+  "guard_result",
+  "sanitize_output",
+  "guard_output",
+  "response_process",
+  "compaction_before",
+  "compaction_provide",
+  "session_cancel",
+  "turn_end",
+  "session_end",
 ];
 const ALLOWING = ["guard_input", "guard_chunk", "tool_gate", "guard_result", "guard_output"];
 const FAILING = ["invalid", "refused", "missing", "failed"];
@@ -34,7 +52,9 @@ class Failure extends Error {
 export function canonical(value) {
   if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  const fields = Object.keys(value).sort().map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
+  const fields = Object.keys(value)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
   return `{${fields.join(",")}}`;
 }
 
@@ -98,10 +118,16 @@ export class Obedient {
       case "tell":
         return done("inject", { text: rest });
       case "write":
-        return this.ask("file.write", { path: rest, content: "text" }).then(() => "written", () => "refused");
+        return this.ask("file.write", { path: rest, content: "text" }).then(
+          () => "written",
+          () => "refused",
+        );
       case "ask": {
         const [name, args] = split(rest, " ");
-        return this.ask(name, JSON.parse(args)).then(() => "served", () => "refused");
+        return this.ask(name, JSON.parse(args)).then(
+          () => "served",
+          () => "refused",
+        );
       }
       case "log":
         this.log(rest);
@@ -179,7 +205,9 @@ export class Obedient {
       case "result":
         return { decision: "enrich", result: text };
       case "json":
-        return point === "tool_after" ? { decision: "enrich", result: JSON.parse(text) } : { decision: "replace", content: JSON.parse(text) };
+        return point === "tool_after"
+          ? { decision: "enrich", result: JSON.parse(text) }
+          : { decision: "replace", content: JSON.parse(text) };
       case "artifact":
         return { decision: "enrich", artifacts: [{ name: first, media_type: "text/plain", content: rest }] };
       case "render":

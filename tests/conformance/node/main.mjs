@@ -25,7 +25,11 @@ export async function health() {
 
 export const tools = TOOLS.map((tool) => ({ ...tool, run: (args) => obedient.told("tool", args, args, host.turn) }));
 export const hooks = Object.fromEntries(POINTS.map((point) => [point, (request) => obedient.decide(request)]));
-export const agent = { name: "helper", description: "Helps in words.", invoke: (task, turn) => obedient.told("agent", task, null, turn) };
+export const agent = {
+  name: "helper",
+  description: "Helps in words.",
+  invoke: (task, turn) => obedient.told("agent", task, null, turn),
+};
 export const commands = [{ name: "obey", description: OBEYS, run: (text) => obedient.told("command", text) }];
 export const methods = [{ name: "obey", description: OBEYS, run: (args) => obedient.told("api", args, args) }];
 export const render = { call: shown, result: shown };

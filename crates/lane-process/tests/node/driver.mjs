@@ -24,7 +24,14 @@ export function folder(test, files) {
 /** A worker that runs. */
 export class Driven {
   constructor(words, environment = {}) {
-    const command = ["-c", 'exec "$0" "$@" <&3 3<&-', process.execPath, "--disable-wasm-trap-handler", WORKER, ...words];
+    const command = [
+      "-c",
+      'exec "$0" "$@" <&3 3<&-',
+      process.execPath,
+      "--disable-wasm-trap-handler",
+      WORKER,
+      ...words,
+    ];
     const env = { PATH: process.env.PATH, HOME: "/tmp", ...environment };
     this.child = spawn("/bin/sh", command, { stdio: ["ignore", "pipe", "pipe", "pipe"], env });
     this.socket = this.child.stdio[3];
@@ -37,12 +44,14 @@ export class Driven {
     this.last = 0;
     this.answers = {};
     this.wanted = [];
-    for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => (this.printed += text));
+    for (const stream of [this.child.stdout, this.child.stderr])
+      stream.setEncoding("utf8").on("data", (text) => (this.printed += text));
     createInterface({ input: this.socket }).on("line", (line) => this.take(line));
     this.socket.on("error", () => {});
     this.ended = new Promise((resolve) => this.child.on("close", (code, signal) => resolve({ code, signal })));
     this.ended.then((how) => {
-      for (const { reject } of this.waiting.values()) reject(new Error(`ended: ${JSON.stringify(how)} ${this.printed}`));
+      for (const { reject } of this.waiting.values())
+        reject(new Error(`ended: ${JSON.stringify(how)} ${this.printed}`));
     });
   }
 
@@ -69,7 +78,10 @@ export class Driven {
     this.asked.push(params);
     const answer = this.answers[params.name];
     const result = typeof answer === "function" ? answer(params.arguments, params) : answer;
-    const message = result instanceof Error ? { error: { code: 1, message: result.message, data: { code: "HF-4103" } } } : { result: result ?? null };
+    const message =
+      result instanceof Error
+        ? { error: { code: 1, message: result.message, data: { code: "HF-4103" } } }
+        : { result: result ?? null };
     this.write({ id, ...message });
   }
 
@@ -88,7 +100,15 @@ export class Driven {
   }
 
   hello(more = {}) {
-    const about = { id: "pack-test", version: "1.0.0", config: {}, data_dir: "/tmp", line_bytes: 8 << 20, features: [], manifest: {} };
+    const about = {
+      id: "pack-test",
+      version: "1.0.0",
+      config: {},
+      data_dir: "/tmp",
+      line_bytes: 8 << 20,
+      features: [],
+      manifest: {},
+    };
     return this.request("hello", { protocol: "0.1", ...about, ...more });
   }
 

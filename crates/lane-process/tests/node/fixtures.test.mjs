@@ -10,13 +10,17 @@ const FOLDER = new URL("../../../holdfast/tests/extensions/packs/hostile/", impo
 
 for (const name of readdirSync(FOLDER).filter((it) => it.endsWith(".mjs"))) {
   const text = readFileSync(new URL(name, FOLDER), "utf8");
-  const [, ...directives] = text.slice(0, text.indexOf("\n\n")).split("\n").map((line) => line.slice(3));
+  const [, ...directives] = text
+    .slice(0, text.indexOf("\n\n"))
+    .split("\n")
+    .map((line) => line.slice(3));
   if (directives.includes("host")) continue;
   test(`contains ${name}`, (test) => contained(start(test, text), directives));
 }
 
 async function contained(driven, directives) {
-  for (const call of ["secret.get", "file.write", "agent.invoke", "no.such.call"]) driven.answers[call] = new Error("refused");
+  for (const call of ["secret.get", "file.write", "agent.invoke", "no.such.call"])
+    driven.answers[call] = new Error("refused");
   const about = { pack: { options: {}, activate_ms: 2000, deactivate_ms: 300 } };
   await driven.hello(about);
   const activation = driven.request("initialize");
@@ -30,7 +34,11 @@ async function contained(driven, directives) {
       return;
     }
     welcome ??= await activation.then(() => driven.hello(about));
-    if (word === "problem") assert.ok(welcome.problems.some((it) => it.includes(rest)), welcome.problems.join("\n"));
+    if (word === "problem")
+      assert.ok(
+        welcome.problems.some((it) => it.includes(rest)),
+        welcome.problems.join("\n"),
+      );
     else if (word === "call") outcome = driven.tool(rest.split(" ")[0], JSON.parse(rest.slice(rest.indexOf(" "))));
     else if (word === "hook") outcome = asked(driven, ...rest.split(" "));
     else if (word === "answers") assert.deepEqual(await outcome, JSON.parse(rest));
@@ -52,5 +60,8 @@ function asked(driven, id, point, text) {
 }
 
 async function failure(outcome) {
-  return outcome.then((it) => assert.fail(`it has answered ${JSON.stringify(it)}`), (error) => error.message);
+  return outcome.then(
+    (it) => assert.fail(`it has answered ${JSON.stringify(it)}`),
+    (error) => error.message,
+  );
 }

@@ -14,10 +14,10 @@ const POLLUTION = {
   "array methods": `for (const name of ["push", "map", "join", "concat", "slice", "shift"]) Array.prototype[name] = () => { throw new Error("mine"); };`,
   "the iterator of arrays": `Array.prototype[Symbol.iterator] = function* () {};`,
   "maps and sets": `for (const type of [Map, Set]) for (const name of ["get", "set", "has", "delete", "add", "forEach"]) if (type.prototype[name]) type.prototype[name] = () => { throw new Error("mine"); };`,
-  "promises": `Promise.prototype.then = () => { throw new Error("mine"); }; Promise.resolve = () => { throw new Error("mine"); }; globalThis.Promise = undefined;`,
-  "strings": `for (const name of ["slice", "indexOf", "startsWith", "split", "replace", "toWellFormed"]) String.prototype[name] = () => { throw new Error("mine"); };`,
-  "timers": `globalThis.setTimeout = globalThis.clearTimeout = globalThis.setImmediate = globalThis.queueMicrotask = () => { throw new Error("mine"); };`,
-  "bytes": `Buffer.concat = Buffer.from = Buffer.byteLength = () => { throw new Error("mine"); }; globalThis.Buffer = undefined;`,
+  promises: `Promise.prototype.then = () => { throw new Error("mine"); }; Promise.resolve = () => { throw new Error("mine"); }; globalThis.Promise = undefined;`,
+  strings: `for (const name of ["slice", "indexOf", "startsWith", "split", "replace", "toWellFormed"]) String.prototype[name] = () => { throw new Error("mine"); };`,
+  timers: `globalThis.setTimeout = globalThis.clearTimeout = globalThis.setImmediate = globalThis.queueMicrotask = () => { throw new Error("mine"); };`,
+  bytes: `Buffer.concat = Buffer.from = Buffer.byteLength = () => { throw new Error("mine"); }; globalThis.Buffer = undefined;`,
   "sockets and streams": `
     const { Socket } = await import("node:net"); const stream = await import("node:stream");
     for (const type of [Socket, stream.Writable, stream.Readable, stream.Duplex]) {
@@ -26,7 +26,7 @@ const POLLUTION = {
         if (name !== "constructor" && typeof value === "function" && writable) type.prototype[name] = () => { throw new Error("mine"); };
       }
     }`,
-  "process": `for (const name of ["on", "exit", "cwd", "hrtime"]) process[name] = () => { throw new Error("mine"); };`,
+  process: `for (const name of ["on", "exit", "cwd", "hrtime"]) process[name] = () => { throw new Error("mine"); };`,
   "the listeners of process": `process.removeAllListeners();`,
   "function methods": `Function.prototype.call = Function.prototype.bind = () => { throw new Error("mine"); };`,
   "Reflect and Object": `for (const name of ["keys", "entries", "create", "defineProperty", "assign", "hasOwn"]) Object[name] = () => { throw new Error("mine"); }; Reflect.apply = Reflect.ownKeys = undefined;`,
@@ -34,13 +34,19 @@ const POLLUTION = {
 
 for (const [name, code] of Object.entries(POLLUTION)) {
   test(`survives changes to ${name}`, async (test) => {
-    const driven = start(test, packOf(`
+    const driven = start(
+      test,
+      packOf(
+        `
       if (args.breaks) { ${code} }
       if (args.fails) throw new Error("as it says");
       if (args.asks) return await host("clock");
       if (args.logs) log("still here");
       return args.text;
-    `, "const host = context.holdfast.ask; const log = context.logger.info;"));
+    `,
+        "const host = context.holdfast.ask; const log = context.logger.info;",
+      ),
+    );
     driven.answers.clock = 12;
     await driven.open();
     await driven.tool("act", { breaks: true, text: "a" });
@@ -55,11 +61,14 @@ for (const [name, code] of Object.entries(POLLUTION)) {
 }
 
 test("a `then` that all objects inherit hurts only the call that it is used in", async (test) => {
-  const driven = start(test, packOf(`
+  const driven = start(
+    test,
+    packOf(`
     if (args.breaks) Object.prototype.then = function () {};
     if (args.undoes) delete Object.prototype.then;
     return args.object ? { a: 1 } : "text";
-  `));
+  `),
+  );
   await driven.open();
   assert.equal(await driven.tool("act", { breaks: true }), "text");
   const lost = driven.tool("act", { object: true });
@@ -73,14 +82,24 @@ test("a `then` that all objects inherit hurts only the call that it is used in",
 test("prototype pollution by arguments reaches nothing", async (test) => {
   const driven = start(test, packOf(`return Object.keys(args);`));
   await driven.open();
-  driven.socket.write('{"jsonrpc":"2.0","id":77,"method":"tool","params":{"__proto__":{"tool":"x"},"call":1,"tool":"act","arguments":{"__proto__":{"a":1}},"turn":null}}\n');
+  driven.socket.write(
+    '{"jsonrpc":"2.0","id":77,"method":"tool","params":{"__proto__":{"tool":"x"},"call":1,"tool":"act","arguments":{"__proto__":{"a":1}},"turn":null}}\n',
+  );
   const answer = new Promise((resolve, reject) => driven.waiting.set(77, { resolve, reject }));
   assert.deepEqual(await answer, ["__proto__"]);
 });
 
 const ENDS = {
-  "process.exit in a call": [packOf("process.exit(3);"), 3, /the extension has ended its process with process\.exit\(3\), at .*index\.mjs:5/],
-  "process.exit in a timer": [packOf("setTimeout(() => process.exit(), 1); await new Promise(() => {});"), 0, /ended its process with process\.exit\(\)/],
+  "process.exit in a call": [
+    packOf("process.exit(3);"),
+    3,
+    /the extension has ended its process with process\.exit\(3\), at .*index\.mjs:5/,
+  ],
+  "process.exit in a timer": [
+    packOf("setTimeout(() => process.exit(), 1); await new Promise(() => {});"),
+    0,
+    /ended its process with process\.exit\(\)/,
+  ],
   "process.reallyExit": [packOf("process.reallyExit(4);"), 4, /^$/],
   "process.abort": [packOf("process.abort();"), null, /ended its process with process\.abort\(\)/],
 };
@@ -112,17 +131,24 @@ test("process.exit while it is loaded", async (test) => {
 });
 
 test("rejections and errors that nobody handles are logged, and end nothing", async (test) => {
-  const driven = start(test, packOf(`
+  const driven = start(
+    test,
+    packOf(`
     Promise.reject(new Error("forgotten"));
     setTimeout(() => { throw new TypeError("in a timer"); }, 1);
     setTimeout(() => { throw null; }, 1);
     process.removeAllListeners("unhandledRejection");
     setTimeout(() => Promise.reject(new Error("without a listener")), 5);
     return 1;
-  `));
+  `),
+  );
   await driven.open();
   assert.equal(await driven.tool("act"), 1);
-  const errors = () => driven.logged.filter((it) => it.level === "error").map((it) => it.text).join("\n");
+  const errors = () =>
+    driven.logged
+      .filter((it) => it.level === "error")
+      .map((it) => it.text)
+      .join("\n");
   await driven.until(() => /without a listener/.test(errors()));
   assert.match(errors(), /an error that nobody catches: TypeError: in a timer \(.*index\.mjs:7:\d+\)/);
   assert.equal(await driven.tool("act"), 1);
@@ -138,10 +164,13 @@ test("a storm of rejections does not fill the log", async (test) => {
 });
 
 test("what a pack prints is no message", async (test) => {
-  const driven = start(test, packOf(`
+  const driven = start(
+    test,
+    packOf(`
     console.log('{"jsonrpc":"2.0","id":1,"result":"mine"}'); process.stdout.write("out\\n"); console.error("err");
     return "fine";
-  `));
+  `),
+  );
   await driven.open();
   assert.equal(await driven.tool("act"), "fine");
   await driven.stop();
@@ -150,14 +179,17 @@ test("what a pack prints is no message", async (test) => {
 });
 
 test("standard input is empty for a pack and for what it starts", async (test) => {
-  const driven = start(test, packOf(`
+  const driven = start(
+    test,
+    packOf(`
     const chunks = []; for await (const chunk of process.stdin) chunks.push(chunk);
     const { execFileSync, spawnSync, spawn } = await import("node:child_process");
     const found = [chunks.length, spawnSync("cat", { stdio: ["inherit", "pipe", "pipe"] }).stdout.length, String(execFileSync("cat", { stdio: ["inherit", "pipe", "pipe"] }))];
     const child = spawn("cat", { stdio: ["inherit", "pipe", "inherit"] });
     let text = ""; for await (const chunk of child.stdout) text += chunk;
     return [...found, text];
-  `));
+  `),
+  );
   await driven.open();
   const call = driven.tool("act");
   const other = driven.request("ping");
@@ -166,7 +198,10 @@ test("standard input is empty for a pack and for what it starts", async (test) =
 });
 
 test("5,000 tools: the first thousand are used", async (test) => {
-  const driven = start(test, `export default { descriptors: Array.from({ length: 5000 }, (_, n) => ({ kind: "tool", id: "t" + n, payload: { execute: () => n } })) };`);
+  const driven = start(
+    test,
+    `export default { descriptors: Array.from({ length: 5000 }, (_, n) => ({ kind: "tool", id: "t" + n, payload: { execute: () => n } })) };`,
+  );
   const welcome = await driven.open();
   assert.equal(welcome.tools.length, 1000);
   assert.match(welcome.problems[0], /the pack has 5000 descriptors: only the first 1000 are used/);
@@ -174,8 +209,11 @@ test("5,000 tools: the first thousand are used", async (test) => {
 });
 
 test("a description that is too long for a line is cut", async (test) => {
-  const driven = start(test, `const inputSchema = { description: "x".repeat(60000) };
-    export default { descriptors: Array.from({ length: 400 }, (_, n) => ({ kind: "tool", id: "t" + n, payload: { inputSchema, description: "y".repeat(9999), execute: () => n } })) };`);
+  const driven = start(
+    test,
+    `const inputSchema = { description: "x".repeat(60000) };
+    export default { descriptors: Array.from({ length: 400 }, (_, n) => ({ kind: "tool", id: "t" + n, payload: { inputSchema, description: "y".repeat(9999), execute: () => n } })) };`,
+  );
   const welcome = await driven.open();
   assert.ok(welcome.tools.length >= 50 && welcome.tools.length < 200, String(welcome.tools.length));
   assert.equal(welcome.tools[0].description.length, 4000);
@@ -183,24 +221,36 @@ test("a description that is too long for a line is cut", async (test) => {
 });
 
 test("schemas that are huge or refer to themselves", async (test) => {
-  const driven = start(test, `const round = {}; round.properties = { round };
+  const driven = start(
+    test,
+    `const round = {}; round.properties = { round };
     export default { descriptors: [
       { kind: "tool", id: "a", payload: { inputSchema: round, execute() {} } },
       { kind: "tool", id: "b", payload: { inputSchema: { description: "x".repeat(1e6) }, execute() {} } },
       { kind: "tool", id: "c", payload: { get inputSchema() { throw new Error("no schema"); }, execute() {} } },
       { kind: "tool", id: "x".repeat(200), payload: { execute() {} } },
       { kind: "tool", id: "d", payload: { execute() {} } },
-    ] };`);
+    ] };`,
+  );
   const welcome = await driven.open();
-  assert.deepEqual(welcome.tools.map((it) => it.name), ["d"]);
+  assert.deepEqual(
+    welcome.tools.map((it) => it.name),
+    ["d"],
+  );
   assert.equal(welcome.problems.length, 4);
 });
 
 test("a list of descriptors that is a trap", async (test) => {
-  const driven = start(test, `const list = [{ kind: "tool", id: "a", payload: { execute: () => 1 } }]; list.length = 4e9; list[Symbol.iterator] = () => { throw new Error("mine"); };
-    export default { descriptors: list };`);
+  const driven = start(
+    test,
+    `const list = [{ kind: "tool", id: "a", payload: { execute: () => 1 } }]; list.length = 4e9; list[Symbol.iterator] = () => { throw new Error("mine"); };
+    export default { descriptors: list };`,
+  );
   const welcome = await driven.open();
-  assert.deepEqual(welcome.tools.map((it) => it.name), ["a"]);
+  assert.deepEqual(
+    welcome.tools.map((it) => it.name),
+    ["a"],
+  );
   assert.equal(welcome.problems.length, 100);
 });
 
@@ -212,7 +262,10 @@ test("garbage that a pack writes to the socket is what the host sees", async (te
 });
 
 test("the worker ends when the host is gone", async (test) => {
-  const driven = start(test, packOf("setInterval(() => {}, 1000); process.on('exit', () => console.log('bye')); return 1;"));
+  const driven = start(
+    test,
+    packOf("setInterval(() => {}, 1000); process.on('exit', () => console.log('bye')); return 1;"),
+  );
   await driven.open();
   await driven.tool("act");
   driven.socket.destroy();

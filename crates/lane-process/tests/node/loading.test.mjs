@@ -16,29 +16,49 @@ const SHAPES = {
   "a factory of another name": { "index.mjs": `export const createThingPack = () => (${ONE});` },
   "CommonJS with a named factory": { "index.cjs": `exports.createExtensionPack = () => (${ONE});` },
   "CommonJS with one export": { "index.js": `module.exports = () => (${ONE});` },
-  "CommonJS as compilers write it": { "index.js": `Object.defineProperty(exports, "__esModule", { value: true }); exports.default = () => (${ONE});` },
+  "CommonJS as compilers write it": {
+    "index.js": `Object.defineProperty(exports, "__esModule", { value: true }); exports.default = () => (${ONE});`,
+  },
   "exports with conditions": {
     "package.json": { type: "module", exports: { ".": { types: "./no.d.ts", import: "./dist/a.js" } } },
     "dist/a.js": `export const createExtensionPack = () => (${ONE});`,
   },
-  "exports for require": { "package.json": { exports: { require: "./a.cjs" } }, "a.cjs": `exports.createExtensionPack = () => (${ONE});` },
-  "main without an ending": { "package.json": { main: "lib/a" }, "lib/a.js": `exports.createExtensionPack = () => (${ONE});` },
+  "exports for require": {
+    "package.json": { exports: { require: "./a.cjs" } },
+    "a.cjs": `exports.createExtensionPack = () => (${ONE});`,
+  },
+  "main without an ending": {
+    "package.json": { main: "lib/a" },
+    "lib/a.js": `exports.createExtensionPack = () => (${ONE});`,
+  },
 };
 
 for (const [name, files] of Object.entries(SHAPES)) {
   test(`loads ${name}`, async (test) => {
     const driven = start(test, files);
     const welcome = await driven.open();
-    assert.deepEqual(welcome.tools.map((it) => it.name), ["act"]);
+    assert.deepEqual(
+      welcome.tools.map((it) => it.name),
+      ["act"],
+    );
     assert.equal(await driven.tool("act"), 1);
   });
 }
 
 test("loads a package from node_modules above", async (test) => {
-  const driven = start(test, {
-    "node_modules/@a/b/package.json": { name: "@a/b", version: "2.1.0", type: "module", exports: { import: "./i.js" } },
-    "node_modules/@a/b/i.js": packOf("return { success: true, output: context.source };"),
-  }, { name: { package: "@a/b" } });
+  const driven = start(
+    test,
+    {
+      "node_modules/@a/b/package.json": {
+        name: "@a/b",
+        version: "2.1.0",
+        type: "module",
+        exports: { import: "./i.js" },
+      },
+      "node_modules/@a/b/i.js": packOf("return { success: true, output: context.source };"),
+    },
+    { name: { package: "@a/b" } },
+  );
   await driven.open();
   assert.deepEqual(await driven.tool("act"), { sourceName: "@a/b", sourceVersion: "2.1.0", identifier: "pack-test" });
 });
@@ -46,26 +66,41 @@ test("loads a package from node_modules above", async (test) => {
 test("the first hello loads nothing, and says what lasts", async (test) => {
   const driven = start(test, "throw new Error('not yet')");
   assert.deepEqual(await driven.hello(), {
-    protocol: "0.1", later: true, functions: { lifecycle: ["initialize", "start", "stop", "destroy", "health-check"] },
+    protocol: "0.1",
+    later: true,
+    functions: { lifecycle: ["initialize", "start", "stop", "destroy", "health-check"] },
   });
   await assert.rejects(driven.request("initialize"), /^Error: not yet$/);
 });
 
 const REFUSED = {
   "a folder with nothing in it": [{ "readme.txt": "" }, /the folder has no index.mjs, and no `exports` or `main`/],
-  "a package without its build": [{ "package.json": { main: "dist/index.js" } }, /the folder has no file dist\/index.js: it was published/],
+  "a package without its build": [
+    { "package.json": { main: "dist/index.js" } },
+    /the folder has no file dist\/index.js: it was published/,
+  ],
   "a path outside": [{ "package.json": { main: "../../etc/passwd" } }, /is outside of its folder/],
   "package.json that is no JSON": [{ "package.json": "{" }, /package.json: SyntaxError/],
   "an error of the syntax": ["export const = 1;", /SyntaxError/],
   "a package that is missing": ["import 'left-pad-of-nobody';", /the package is not installed: left-pad-of-nobody/],
   "a file that is missing": ["import './other.mjs';", /there is no file other.mjs/],
   "a module without a pack": ["export const a = 1;", /exports no `createExtensionPack` and no pack: it exports a/],
-  "a factory that throws": ["export function createExtensionPack() { throw new Error('no token'); }", /^Error: no token$/],
+  "a factory that throws": [
+    "export function createExtensionPack() { throw new Error('no token'); }",
+    /^Error: no token$/,
+  ],
   "a factory that gives nothing": ["export function createExtensionPack() {}", /has returned undefined, and no pack/],
-  "a pack without descriptors": ["export const createExtensionPack = () => ({ name: 'p' });", /the pack has no list `descriptors`/],
-  "descriptors that throw": ["export const createExtensionPack = () => ({ get descriptors() { throw new Error('bad'); } });", /reading the pack's `descriptors` failed: bad/],
+  "a pack without descriptors": [
+    "export const createExtensionPack = () => ({ name: 'p' });",
+    /the pack has no list `descriptors`/,
+  ],
+  "descriptors that throw": [
+    "export const createExtensionPack = () => ({ get descriptors() { throw new Error('bad'); } });",
+    /reading the pack's `descriptors` failed: bad/,
+  ],
   "an `onActivate` that throws": [
-    "export const createExtensionPack = () => ({ descriptors: [], onActivate() { throw new Error('no service'); } });", /^Error: no service$/,
+    "export const createExtensionPack = () => ({ descriptors: [], onActivate() { throw new Error('no service'); } });",
+    /^Error: no service$/,
   ],
   "a module that throws no error": ["throw 7;", /something was thrown that is not an error: 7/],
 };
@@ -87,7 +122,10 @@ test("TypeScript runs where Node strips types, and says so elsewhere", async (te
     await driven.request("initialize");
     assert.equal(await driven.tool("act"), 3);
   } else {
-    await assert.rejects(driven.request("initialize"), /index.ts is TypeScript, which needs Node 22.18 or later; this is Node \d+/);
+    await assert.rejects(
+      driven.request("initialize"),
+      /index.ts is TypeScript, which needs Node 22.18 or later; this is Node \d+/,
+    );
   }
 });
 

@@ -21,7 +21,11 @@ function missing(test, code, manifest = NEEDS) {
     "node_modules/@a/pack/dist/types.d.ts": `import { Everything } from "${PEER}";`,
     [`node_modules/${PEER}/package.json`]: {},
   });
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(WORKER, "peers.mjs"), join(root, "node_modules")], { encoding: "utf8" });
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(WORKER, "peers.mjs"), join(root, "node_modules")],
+    { encoding: "utf8" },
+  );
   assert.equal(stderr, "");
   assert.equal(status, stdout === "" ? 0 : 3);
   return stdout === "" ? [] : JSON.parse(stdout);
@@ -44,8 +48,10 @@ const MORE = [
   [`import { Agent } from "${PEER}/core/agents";`, ["/core/agents"]],
 ];
 
-for (const code of ENOUGH) test(`the stand-in is enough for ${code}`, (test) => assert.deepEqual(missing(test, code), []));
-for (const [code, names] of MORE) test(`the stand-in lacks what is in ${code}`, (test) => assert.deepEqual(missing(test, code), names));
+for (const code of ENOUGH)
+  test(`the stand-in is enough for ${code}`, (test) => assert.deepEqual(missing(test, code), []));
+for (const [code, names] of MORE)
+  test(`the stand-in lacks what is in ${code}`, (test) => assert.deepEqual(missing(test, code), names));
 
 test("packages that do not name the peer are not read", (test) => {
   assert.deepEqual(missing(test, `import { Agent } from "${PEER}";`, {}), []);

@@ -5,7 +5,16 @@ import { described } from "./report.mjs";
 import { SharedServiceRegistry } from "./standin/index.js";
 import { signal } from "./wire.mjs";
 
-const LEVELS = { trace: "debug", debug: "debug", log: "info", info: "info", warn: "warning", warning: "warning", error: "error", fatal: "error" };
+const LEVELS = {
+  trace: "debug",
+  debug: "debug",
+  log: "info",
+  info: "info",
+  warn: "warning",
+  warning: "warning",
+  error: "error",
+  fatal: "error",
+};
 
 /** The context of a factory and of every `onActivate` and `onDeactivate`. */
 export function contextFor({ wire, hello, given, secrets, services, manifest }) {
@@ -21,7 +30,13 @@ export function contextFor({ wire, hello, given, secrets, services, manifest }) 
     secrets: values,
     services,
     source: { sourceName: name, sourceVersion: manifest.version ?? hello.version, identifier },
-    manifestEntry: { package: given.package ?? name, version: given.version, priority: given.priority, identifier, options },
+    manifestEntry: {
+      package: given.package ?? name,
+      version: given.version,
+      priority: given.priority,
+      identifier,
+      options,
+    },
     onActivate() {},
     onDeactivate() {},
     holdfast: host(wire, hello, given),

@@ -1,5 +1,5 @@
-// The worker for extensions in JavaScript: `main.mjs folder ROOT [FILE]` or `main.mjs package ROOT NAME`. Standard input is a socket to the
-// host; what is printed goes to the log.
+// The worker for extensions in JavaScript: `main.mjs folder ROOT [FILE]` or `main.mjs package ROOT NAME`. Standard
+// input is a socket to the host; what is printed goes to the log.
 
 import childProcess from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
@@ -18,7 +18,10 @@ reserveInput();
 const server = new Server(wire, new Pack(wire, [kind, root, name]));
 wire.serve((request) => server.serve(request));
 
-/** Who reads standard input would take the host's messages: for the extension, and for the programs that it starts, it is empty. */
+/**
+ * Who reads standard input would take the host's messages: for the extension, and for the programs that it starts, it
+ * is empty.
+ */
 function reserveInput() {
   const nothing = Readable.from([]);
   defineProperty(process, "stdin", bare({ value: nothing, writable: true, configurable: true, enumerable: true }));
@@ -29,7 +32,12 @@ function reserveInput() {
   };
   for (const method of ["spawnSync", "execFileSync", "execSync"]) {
     const original = childProcess[method];
-    childProcess[method] = (...words) => apply(original, childProcess, words.map((it) => withoutInput(it, nothing)));
+    childProcess[method] = (...words) =>
+      apply(
+        original,
+        childProcess,
+        words.map((it) => withoutInput(it, nothing)),
+      );
   }
   syncBuiltinESMExports();
 }

@@ -1,5 +1,6 @@
-// The worker's own copies of what it needs from the language and from Node, taken before any code of a pack runs: a pack that replaces
-// `JSON.parse` or adds to `Object.prototype` then breaks itself, and not the messages between the worker and its host.
+// The worker's own copies of what it needs from the language and from Node, taken before any code of a pack runs: a
+// pack that replaces `JSON.parse` or adds to `Object.prototype` then breaks itself, and not the messages between the
+// worker and its host.
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import { writeSync } from "node:fs";
@@ -11,8 +12,17 @@ export const uncurried = bind.bind(call);
 export const { parse, stringify } = JSON;
 export const { isArray, from: arrayFrom } = Array;
 export const {
-  create, defineProperty, entries, freeze, getOwnPropertyDescriptor, getOwnPropertyDescriptors, getOwnPropertyNames, getPrototypeOf, hasOwn,
-  keys, setPrototypeOf,
+  create,
+  defineProperty,
+  entries,
+  freeze,
+  getOwnPropertyDescriptor,
+  getOwnPropertyDescriptors,
+  getOwnPropertyNames,
+  getPrototypeOf,
+  hasOwn,
+  keys,
+  setPrototypeOf,
 } = Object;
 export const { apply, ownKeys } = Reflect;
 export const { isFinite, isInteger, isSafeInteger } = Number;
@@ -66,7 +76,10 @@ const processExit = process.exit;
 /** Ends the process. */
 export const exit = (code) => apply(processExit, process, [code]);
 
-/** An object that inherits nothing: what a pack adds to `Object.prototype` is not seen in it, and no promise takes it for another one. */
+/**
+ * An object that inherits nothing: what a pack adds to `Object.prototype` is not seen in it, and no promise takes it
+ * for another one.
+ */
 export const bare = (fields) => {
   const made = create(null);
   const names = keys(fields);

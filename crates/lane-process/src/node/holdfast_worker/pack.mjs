@@ -1,5 +1,5 @@
-// A pack: it is loaded, activated with its descriptors, and deactivated in the reverse order. A descriptor that fails is left out, with a
-// reason; a pack that fails is not active.
+// A pack: it is loaded, activated with its descriptors, and deactivated in the reverse order. A descriptor that fails
+// is left out, with a reason; a pack that fails is not active.
 
 import { contextFor, servicesFor } from "./context.mjs";
 import { adapted } from "./kinds/index.mjs";
@@ -17,7 +17,18 @@ const KIND = /^[a-z][a-z0-9-]{0,63}$/;
 const ID = /^[\w.:@/+-]{1,128}$/;
 /** What an extension that exports no pack may have: see `roles.mjs`. */
 export const ROLES = [
-  "tools", "hooks", "agent", "commands", "methods", "render", "initialize", "start", "stop", "destroy", "health", "executeTask",
+  "tools",
+  "hooks",
+  "agent",
+  "commands",
+  "methods",
+  "render",
+  "initialize",
+  "start",
+  "stop",
+  "destroy",
+  "health",
+  "executeTask",
 ];
 
 export class Pack {
@@ -60,7 +71,11 @@ export class Pack {
     const secrets = new Secrets({ given, granted: hello.secrets ?? [], catalogue: hello.catalogue ?? {}, wire });
     await secrets.read();
     const source = sourceOf(...this.target);
-    const found = await within(limit, settled(() => exportsOf(source)), "loading the module");
+    const found = await within(
+      limit,
+      settled(() => exportsOf(source)),
+      "loading the module",
+    );
     this.context = contextFor({ wire, hello, given, secrets, services: this.services, manifest: source.manifest });
     const pack = await this.made(found.value, limit);
     try {
@@ -80,7 +95,11 @@ export class Pack {
   async made(exports, limit) {
     const { factory, made } = shapeOf(exports);
     if (factory === undefined) return made;
-    const pack = await within(limit, settled(() => factory(this.context)), "the function that creates the pack");
+    const pack = await within(
+      limit,
+      settled(() => factory(this.context)),
+      "the function that creates the pack",
+    );
     if (typeof pack.value !== "object" || pack.value === null) {
       throw new Failure(`the function that creates the pack has returned ${typeof pack.value}, and no pack`);
     }
@@ -112,7 +131,9 @@ export class Pack {
       shown = named(kind, id);
       const { missing, sheets } = secrets.needs(descriptor.requiredSecrets);
       if (missing.length > 0) {
-        const which = missing.map((it) => (it.id === it.name ? `\`${it.id}\`` : `\`${it.id}\` (${it.name})`)).join(", ");
+        const which = missing
+          .map((it) => (it.id === it.name ? `\`${it.id}\`` : `\`${it.id}\` (${it.name})`))
+          .join(", ");
         const why = `it needs the secret ${which}`;
         if (kind !== "tool" && kind !== "guardrail") return this.problem(`${shown} is left out: ${why}`);
         this.problem(`${shown} is not activated: ${why}`);
@@ -130,7 +151,9 @@ export class Pack {
     }
   }
 
-  /** Of two with one kind and id in one pack, the one with the higher priority is used, and of equal ones the later. */
+  /**
+   * Of two with one kind and id in one pack, the one with the higher priority is used, and of equal ones the later.
+   */
   keep(entry) {
     const same = this.entries.findIndex((it) => it.kind === entry.kind && it.id === entry.id);
     if (same < 0) return void this.entries.push(entry);
@@ -142,10 +165,16 @@ export class Pack {
   async step(object, name, limit, what) {
     const method = object[name];
     if (typeof method !== "function") return;
-    await within(limit, settled(() => apply(method, object, [this.context])), what);
+    await within(
+      limit,
+      settled(() => apply(method, object, [this.context])),
+      what,
+    );
   }
 
-  /** Deactivates the descriptors, the last one first, and then the pack. Nothing that fails keeps the rest from it. */
+  /**
+   * Deactivates the descriptors, the last one first, and then the pack. Nothing that fails keeps the rest from it.
+   */
   async deactivate() {
     if (!this.active) return;
     this.active = false;
@@ -199,7 +228,8 @@ export async function settled(work) {
 }
 
 function named(kind, id) {
-  if (typeof kind !== "string" || !KIND.test(kind)) throw new Failure(`its kind is not lower-case words with \`-\`: ${quoted(kind)}`);
+  if (typeof kind !== "string" || !KIND.test(kind))
+    throw new Failure(`its kind is not lower-case words with \`-\`: ${quoted(kind)}`);
   if (typeof id !== "string" || !ID.test(id)) throw new Failure(`its id is not a name: ${quoted(id)}`);
   return `${kind} \`${id}\``;
 }
@@ -216,9 +246,12 @@ function shapeOf(exports) {
     if (typeof it === "function" && !isClass(it)) return { factory: it };
   }
   for (const it of [inner, exports, inner?.default, exports.extensionPack, exports.pack]) {
-    if (isObject(it) && (it.descriptors !== undefined || ROLES.some((role) => it[role] !== undefined))) return { made: it };
+    if (isObject(it) && (it.descriptors !== undefined || ROLES.some((role) => it[role] !== undefined)))
+      return { made: it };
   }
-  const named = Object.entries(exports).filter(([name, it]) => /^create\w*Pack$/.test(name) && typeof it === "function");
+  const named = Object.entries(exports).filter(
+    ([name, it]) => /^create\w*Pack$/.test(name) && typeof it === "function",
+  );
   if (named.length === 1) return { factory: named[0][1] };
   const names = Object.keys(exports).slice(0, 8).join(", ") || "nothing";
   throw new Failure(`the module exports no \`createExtensionPack\` and no pack: it exports ${names}`);
@@ -228,12 +261,24 @@ function isClass(value) {
   return /^class[\s{]/.test(Function.prototype.toString.call(value));
 }
 
-/** What is not activated: the host does not register a tool that lacks a secret, and a guardrail fails, so that nothing passes it. */
+/**
+ * What is not activated: the host does not register a tool that lacks a secret, and a guardrail fails, so that
+ * nothing passes it.
+ */
 function closed(entry, required, failure) {
   const fail = () => {
     throw failure;
   };
   const tools = entry.tools?.map((tool) => ({ ...tool, run: fail }));
   const hooks = entry.hooks?.map((hook) => ({ ...hook, decide: fail }));
-  return { kind: entry.kind, id: entry.id, description: entry.description, priority: entry.priority, tools, hooks, required, descriptor: {} };
+  return {
+    kind: entry.kind,
+    id: entry.id,
+    description: entry.description,
+    priority: entry.priority,
+    tools,
+    hooks,
+    required,
+    descriptor: {},
+  };
 }

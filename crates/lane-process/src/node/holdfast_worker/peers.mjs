@@ -1,5 +1,6 @@
-// `peers.mjs NODE_MODULES`: do the installed packages use more of their peer `@framers/agentos` than the stand-in has? Ends with 0 if not;
-// else with 3, and prints the names as a JSON list. It reads files, and runs nothing of them.
+// `peers.mjs NODE_MODULES`: do the installed packages use more of their peer `@framers/agentos` than the stand-in
+// has? Ends with 0 if not; else with 3, and prints the names as a JSON list. It reads files, and runs nothing of
+// them.
 
 import { readFileSync, readdirSync } from "node:fs";
 import { extname, join } from "node:path";
@@ -22,14 +23,21 @@ if (missing.size > 0) {
 /** The packages that name the peer. */
 function packages(root) {
   const names = readdirSync(root).filter((it) => !it.startsWith("."));
-  const all = names.flatMap((it) => (it.startsWith("@") ? readdirSync(join(root, it)).map((inner) => `${it}/${inner}`) : [it]));
-  return all.filter((it) => it !== PEER).map((it) => join(root, it)).filter(namesPeer);
+  const all = names.flatMap((it) =>
+    it.startsWith("@") ? readdirSync(join(root, it)).map((inner) => `${it}/${inner}`) : [it],
+  );
+  return all
+    .filter((it) => it !== PEER)
+    .map((it) => join(root, it))
+    .filter(namesPeer);
 }
 
 function namesPeer(folder) {
   try {
     const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-    return [manifest.dependencies, manifest.peerDependencies, manifest.optionalDependencies].some((it) => it?.[PEER] !== undefined);
+    return [manifest.dependencies, manifest.peerDependencies, manifest.optionalDependencies].some(
+      (it) => it?.[PEER] !== undefined,
+    );
   } catch {
     return false;
   }
@@ -48,14 +56,22 @@ function used(text) {
   files += 1;
   if (!text.includes(PEER)) return;
   const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "");
-  const lists = new RegExp(String.raw`(?:import|export|const|let|var)\s*\{([^}]*)\}\s*(?:from\s*|=\s*(?:await\s+import|require)\()\s*${FROM}`, "g");
-  for (const [, list] of code.matchAll(lists)) list.split(",").forEach((it) => need(it.trim().split(/\s+as\s+|\s*:\s*/)[0]));
-  const wholes = new RegExp(String.raw`(?:import\s+\*\s+as\s+|import\s+|(?:const|let|var)\s+)(\w+)\s*(?:from\s*|=\s*(?:await\s+import|require)\()\s*${FROM}`, "g");
+  const lists = new RegExp(
+    String.raw`(?:import|export|const|let|var)\s*\{([^}]*)\}\s*(?:from\s*|=\s*(?:await\s+import|require)\()\s*${FROM}`,
+    "g",
+  );
+  for (const [, list] of code.matchAll(lists))
+    list.split(",").forEach((it) => need(it.trim().split(/\s+as\s+|\s*:\s*/)[0]));
+  const wholes = new RegExp(
+    String.raw`(?:import\s+\*\s+as\s+|import\s+|(?:const|let|var)\s+)(\w+)\s*(?:from\s*|=\s*(?:await\s+import|require)\()\s*${FROM}`,
+    "g",
+  );
   for (const [, name] of code.matchAll(wholes)) {
     for (const [, member] of code.matchAll(new RegExp(String.raw`\b${name}\.(\w+)`, "g"))) need(member);
   }
   if (new RegExp(String.raw`export\s*\*\s*from\s*${FROM}`).test(code)) missing.add("*");
-  for (const [, path] of code.matchAll(/(?:from\s*|(?:require|import)\(\s*)["']@framers\/agentos\/([^"']+)["']/g)) missing.add(`/${path}`);
+  for (const [, path] of code.matchAll(/(?:from\s*|(?:require|import)\(\s*)["']@framers\/agentos\/([^"']+)["']/g))
+    missing.add(`/${path}`);
 }
 
 function need(name) {

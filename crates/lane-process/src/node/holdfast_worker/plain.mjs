@@ -1,8 +1,26 @@
 // Values of a pack as JSON: what cannot be said in JSON is said otherwise, or refused with the place where it stands.
 
 import {
-  OwnError, OwnMap, OwnSet, bare, byteLength, create, isArray, isFinite, isSafeInteger, keys, mapEach, push, setAdd, setDelete, setEach,
-  setHas, setPrototypeOf, stringify, uncurried, wellFormed,
+  OwnError,
+  OwnMap,
+  OwnSet,
+  bare,
+  byteLength,
+  create,
+  isArray,
+  isFinite,
+  isSafeInteger,
+  keys,
+  mapEach,
+  push,
+  setAdd,
+  setDelete,
+  setEach,
+  setHas,
+  setPrototypeOf,
+  stringify,
+  uncurried,
+  wellFormed,
 } from "./own.mjs";
 
 /** The deepest nesting of a value. */
@@ -82,7 +100,8 @@ function contents(value, state, place) {
   if (value instanceof OwnError) return { name: text(value.name), message: text(value.message) };
   const toJson = read(value, "toJSON", place);
   // One that every object inherits is nobody's wish.
-  if (typeof toJson === "function" && toJson !== Object.prototype.toJSON) return copied(toJson.call(value), state, place);
+  if (typeof toJson === "function" && toJson !== Object.prototype.toJSON)
+    return copied(toJson.call(value), state, place);
   return fields(value, state, place);
 }
 

@@ -3,7 +3,18 @@
 import { fileURLToPath } from "node:url";
 
 import {
-  OwnError, apply, bare, defineProperty, exit, find, now, printError, replaced, slice, split, startsWith,
+  OwnError,
+  apply,
+  bare,
+  defineProperty,
+  exit,
+  find,
+  now,
+  printError,
+  replaced,
+  slice,
+  split,
+  startsWith,
 } from "./own.mjs";
 
 /** Characters of a message that are sent. */
@@ -25,7 +36,8 @@ export class Failure extends OwnError {
 /** What an error says. A name is added where it tells more than `Error`. */
 export function described(error) {
   try {
-    if (typeof error !== "object" || error === null) return limited(`something was thrown that is not an error: ${text(error)}`);
+    if (typeof error !== "object" || error === null)
+      return limited(`something was thrown that is not an error: ${text(error)}`);
     const message = typeof error.message === "string" ? error.message : "";
     const name = typeof error.name === "string" ? error.name : "";
     const told = name === "" || name === "Error" || error instanceof Failure ? message : `${name}: ${message}`;
@@ -84,7 +96,9 @@ export function asRpcError(error) {
     // A getter that throws: the code stays.
   }
   const place = error instanceof Failure ? undefined : placeOf(error);
-  return place === undefined ? bare({ code, message: described(error) }) : bare({ code, message: described(error), data: place });
+  return place === undefined
+    ? bare({ code, message: described(error) })
+    : bare({ code, message: described(error), data: place });
 }
 
 /** An error in one line: what it says, and where. */

@@ -1,5 +1,5 @@
-// What an extension may have besides descriptors: tools by name, hooks by point, an agent, commands, methods for other extensions,
-// renderers, and the steps of a life.
+// What an extension may have besides descriptors: tools by name, hooks by point, an agent, commands, methods for
+// other extensions, renderers, and the steps of a life.
 
 import { toolOf } from "./kinds/tool.mjs";
 import { Failure, line } from "./report.mjs";
@@ -41,7 +41,8 @@ function named(things, what) {
   if (things === undefined) return undefined;
   const all = listed(things);
   for (const it of all) {
-    if (typeof it?.name !== "string" || typeof it.run !== "function") throw new Failure(`each of \`${what}\` needs a \`name\` and a function \`run\``);
+    if (typeof it?.name !== "string" || typeof it.run !== "function")
+      throw new Failure(`each of \`${what}\` needs a \`name\` and a function \`run\``);
   }
   return all;
 }

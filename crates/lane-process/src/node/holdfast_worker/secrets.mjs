@@ -1,11 +1,18 @@
-// The secrets of one pack: their values are read when it is activated, because packs ask for them in code that cannot wait.
+// The secrets of one pack: their values are read when it is activated, because packs ask for them in code that cannot
+// wait.
 
 import { described } from "./report.mjs";
 
-/** The environment variable or stored secret that a secret's id means where the catalogue does not say: `mapService.apiKey` is `MAP_SERVICE_API_KEY`. */
+/**
+ * The environment variable or stored secret that a secret's id means where the catalogue does not say:
+ * `mapService.apiKey` is `MAP_SERVICE_API_KEY`.
+ */
 export function nameOf(id, catalogue = {}) {
   if (Object.hasOwn(catalogue, id) && typeof catalogue[id] === "string") return catalogue[id];
-  return id.replace(/([a-z0-9])([A-Z])/g, "$1_$2").replace(/[^A-Za-z0-9]+/g, "_").toUpperCase();
+  return id
+    .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replace(/[^A-Za-z0-9]+/g, "_")
+    .toUpperCase();
 }
 
 export class Secrets {
@@ -32,7 +39,9 @@ export class Secrets {
     await Promise.all(this.granted.map(read));
   }
 
-  /** The value of a secret: set for this pack, granted to it, in its options, or in the environment, in this order. */
+  /**
+   * The value of a secret: set for this pack, granted to it, in its options, or in the environment, in this order.
+   */
   value(id) {
     if (typeof id !== "string") return undefined;
     const name = nameOf(id, this.catalogue);
@@ -66,4 +75,3 @@ export class Secrets {
     return { missing, sheets };
   }
 }
-

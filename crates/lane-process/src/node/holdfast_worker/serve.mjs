@@ -132,7 +132,11 @@ export class Server {
     const object = this.pack.pack;
     if (role === "agent") return (await object.agent.invoke(args.task, args.turn)) ?? null;
     if (role === "commands") return this.command(args);
-    if (role === "renderer") return (await object.render[name === "render-call" ? "call" : "result"](args.tool, args.arguments ?? args.result)) ?? null;
+    if (role === "renderer")
+      return (
+        (await object.render[name === "render-call" ? "call" : "result"](args.tool, args.arguments ?? args.result)) ??
+        null
+      );
     return this.described(role, name, request);
   }
 
@@ -151,7 +155,9 @@ export class Server {
     return answer;
   }
 
-  /** Lasts until the extension stops: so timers and connections of the pack always have a call that they belong to. */
+  /**
+   * Lasts until the extension stops: so timers and connections of the pack always have a call that they belong to.
+   */
   live() {
     return new OwnPromise((resolve) => {
       this.background = () => resolve(null);
@@ -221,14 +227,18 @@ export class Server {
         const list = welcome[longest] ?? [];
         if (list.length === 0) throw new Failure(`its description is too long: ${line(error)}`);
         welcome[longest] = list.slice(0, list.length >> 1);
-        pack.problem(`the description is too long: only the first ${welcome[longest].length} ${longest} are registered`);
+        pack.problem(
+          `the description is too long: only the first ${welcome[longest].length} ${longest} are registered`,
+        );
       }
     }
   }
 }
 
 function sheetOf(entry) {
-  const hooks = entry.hooks?.map(({ point, priority, timeout_ms, streams }) => present({ point, priority, timeout_ms, streams }));
+  const hooks = entry.hooks?.map(({ point, priority, timeout_ms, streams }) =>
+    present({ point, priority, timeout_ms, streams }),
+  );
   return present({
     kind: entry.kind,
     id: entry.id,

@@ -13,7 +13,9 @@ const REQUIRED = ["node", "require", "default"];
 const INDEX = ["index.mjs", "index.js", "index.cjs", "index.mts", "index.ts", "index.cts"];
 const TYPES = [".ts", ".mts", ".cts"];
 
-/** Where the pack is: `kind` is `folder` or `package`, `root` the folder, `name` a file of it or the package's name. */
+/**
+ * Where the pack is: `kind` is `folder` or `package`, `root` the folder, `name` a file of it or the package's name.
+ */
 export function sourceOf(kind, root, name) {
   if (kind !== "package") {
     const file = name ? inside(root, name) : entryOf(root, manifestOf(root), "the folder");
@@ -62,7 +64,9 @@ function entryOf(folder, manifest, what) {
   if (candidates.length === 0) {
     throw new Failure(`${what} has no ${INDEX[0]}, and no \`exports\` or \`main\` in its package.json`);
   }
-  throw new Failure(`${what} has no file ${candidates[0]}: it was published without its build, or its package.json is wrong`);
+  throw new Failure(
+    `${what} has no file ${candidates[0]}: it was published without its build, or its package.json is wrong`,
+  );
 }
 
 /** What `exports` says of the package itself. */
@@ -145,7 +149,9 @@ function explained(error, folder) {
     }
   }
   if (error?.code === "ERR_UNKNOWN_FILE_EXTENSION") {
-    return new Failure(`${described(error)}. TypeScript needs Node 22.18 or later; this is Node ${process.versions.node}`);
+    return new Failure(
+      `${described(error)}. TypeScript needs Node 22.18 or later; this is Node ${process.versions.node}`,
+    );
   }
   return error;
 }

@@ -1,12 +1,33 @@
-// The connection to the host: JSON-RPC with one message per line over a socket, with requests in both directions. It works with the
-// worker's own copies only, so that it outlives what a pack does to the objects of the language.
+// The connection to the host: JSON-RPC with one message per line over a socket, with requests in both directions. It
+// works with the worker's own copies only, so that it outlives what a pack does to the objects of the language.
 
 import { Socket } from "node:net";
 import { Readable } from "node:stream";
 
 import {
-  OwnAbortController, OwnMap, OwnPromise, abort, bare, current, exit, find, independent, mapDelete, mapGet, mapSet, parse,
-  push, runWith, setPrototypeOf, signalOf, slice, then, timeout, clear, hasOwn, isArray,
+  OwnAbortController,
+  OwnMap,
+  OwnPromise,
+  abort,
+  bare,
+  current,
+  exit,
+  find,
+  independent,
+  mapDelete,
+  mapGet,
+  mapSet,
+  parse,
+  push,
+  runWith,
+  setPrototypeOf,
+  signalOf,
+  slice,
+  then,
+  timeout,
+  clear,
+  hasOwn,
+  isArray,
 } from "./own.mjs";
 import { encoded } from "./plain.mjs";
 import { Failure, asRpcError, described } from "./report.mjs";
@@ -82,7 +103,8 @@ export class Wire {
 
   take(message) {
     const { id, method } = message;
-    const params = message.params === undefined || message.params === null ? bare({}) : setPrototypeOf(message.params, null);
+    const params =
+      message.params === undefined || message.params === null ? bare({}) : setPrototypeOf(message.params, null);
     if (method === undefined) this.answered(message);
     else if (method === "cancel") this.cancel(params.id);
     else if (method === "update") this.updated(params);
@@ -103,7 +125,11 @@ export class Wire {
       } catch (error) {
         return this.fail(request, error);
       }
-      then(answer, (done) => this.reply(request, done.value), (error) => this.fail(request, error));
+      then(
+        answer,
+        (done) => this.reply(request, done.value),
+        (error) => this.fail(request, error),
+      );
     });
   }
 
@@ -140,7 +166,8 @@ export class Wire {
     if (!request.open) return;
     this.closed(request);
     let told = asRpcError(error);
-    if (error instanceof Failure && error.details !== undefined) told = bare({ code: told.code, message: told.message, data: error.details });
+    if (error instanceof Failure && error.details !== undefined)
+      told = bare({ code: told.code, message: told.message, data: error.details });
     let text;
     try {
       text = encoded(told, this.most - ENVELOPE_BYTES);
@@ -257,4 +284,3 @@ export function listOf(value, most) {
   for (let index = 0; index < value.length && index < most; index += 1) push(made, value[index]);
   return made;
 }
-

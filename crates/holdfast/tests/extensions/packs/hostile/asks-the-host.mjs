@@ -3,7 +3,11 @@
 // answers: ["refused","refused","refused"]
 
 export function createExtensionPack({ holdfast }) {
-  const ask = (name, args) => holdfast.ask(name, args).then(() => "served", () => "refused");
+  const ask = (name, args) =>
+    holdfast.ask(name, args).then(
+      () => "served",
+      () => "refused",
+    );
   const execute = async () => [
     await ask("file.write", { path: "/etc/passwd", content: "x" }),
     await ask("agent.invoke", { agent: "main", task: "x" }),

@@ -2,4 +2,8 @@
 // hook: guardrail-garbage guard_input hello
 // fails: unknown action
 
-export default { descriptors: [{ kind: "guardrail", id: "guardrail-garbage", payload: { evaluateInput: () => ({ action: "applaud" }) } }] };
+export default {
+  descriptors: [
+    { kind: "guardrail", id: "guardrail-garbage", payload: { evaluateInput: () => ({ action: "applaud" }) } },
+  ],
+};

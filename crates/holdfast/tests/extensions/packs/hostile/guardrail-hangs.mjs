@@ -4,5 +4,11 @@
 // fails:
 
 export default {
-  descriptors: [{ kind: "guardrail", id: "guardrail-hangs", payload: { config: { timeoutMs: 200 }, evaluateInput: () => new Promise(() => {}) } }],
+  descriptors: [
+    {
+      kind: "guardrail",
+      id: "guardrail-hangs",
+      payload: { config: { timeoutMs: 200 }, evaluateInput: () => new Promise(() => {}) },
+    },
+  ],
 };

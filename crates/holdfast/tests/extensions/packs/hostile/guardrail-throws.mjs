@@ -7,9 +7,11 @@ export default {
     {
       kind: "guardrail",
       id: "guardrail-throws",
-      payload: { async evaluateInput() {
-        throw new Error("the list is gone");
-      } },
+      payload: {
+        async evaluateInput() {
+          throw new Error("the list is gone");
+        },
+      },
     },
   ],
 };

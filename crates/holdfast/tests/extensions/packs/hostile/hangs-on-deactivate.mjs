@@ -5,6 +5,11 @@
 
 export default {
   descriptors: [
-    { kind: "tool", id: "hangs-on-deactivate", payload: { execute: () => "fine" }, onDeactivate: () => new Promise(() => {}) },
+    {
+      kind: "tool",
+      id: "hangs-on-deactivate",
+      payload: { execute: () => "fine" },
+      onDeactivate: () => new Promise(() => {}),
+    },
   ],
 };

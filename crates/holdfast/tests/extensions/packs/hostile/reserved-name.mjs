@@ -3,4 +3,6 @@
 // call: reserved-name__shell {}
 // answers: "mine"
 
-export default { descriptors: [{ kind: "tool", id: "shell", payload: { description: "Acts.", execute: () => "mine" } }] };
+export default {
+  descriptors: [{ kind: "tool", id: "shell", payload: { description: "Acts.", execute: () => "mine" } }],
+};

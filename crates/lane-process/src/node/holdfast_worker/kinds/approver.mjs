@@ -1,10 +1,12 @@
-// Kind `hitl-handler`: tells a person that something waits for an answer, and may answer it. Whether an answer counts is decided by the
-// host: it needs a grant, and never counts for calls of the pack itself.
+// Kind `hitl-handler`: tells a person that something waits for an answer, and may answer it. Whether an answer counts
+// is decided by the host: it needs a grant, and never counts for calls of the pack itself.
 
 import { Failure } from "../report.mjs";
 
 export function approver(payload, { pack, shown }) {
-  const answer = [payload.handle, payload.requestApproval, payload.handleRequest].find((it) => typeof it === "function");
+  const answer = [payload.handle, payload.requestApproval, payload.handleRequest].find(
+    (it) => typeof it === "function",
+  );
   if (answer === undefined && typeof payload.sendNotification !== "function") {
     throw new Failure("its payload has no function `sendNotification`");
   }
@@ -20,7 +22,15 @@ export function approver(payload, { pack, shown }) {
     const told = { type, requestId: String(request.request), summary, urgency: request.urgency ?? "medium" };
     if (typeof payload.sendNotification === "function") await payload.sendNotification(told);
     if (answer === undefined || request.notify_only === true) return null;
-    return verdict(await answer.call(payload, { ...told, tool: request.tool, arguments: request.arguments, reasons: request.reasons ?? [], sessionId: request.session }));
+    return verdict(
+      await answer.call(payload, {
+        ...told,
+        tool: request.tool,
+        arguments: request.arguments,
+        reasons: request.reasons ?? [],
+        sessionId: request.session,
+      }),
+    );
   };
   return { functions: { approver: { "ask-approval": ask } }, payload: names, lasts: true };
 }

@@ -4,10 +4,16 @@ import { Failure } from "../report.mjs";
 
 export async function channel(payload, { id, pack, descriptor }) {
   if (typeof payload.sendMessage !== "function") throw new Failure("its payload has no function `sendMessage`");
-  if (pack.entries.some((it) => it.functions?.channel !== undefined)) throw new Failure("the pack has a channel already, and one is used");
+  if (pack.entries.some((it) => it.functions?.channel !== undefined))
+    throw new Failure("the pack has a channel already, and one is used");
   const activates = [pack.pack, descriptor].some((it) => typeof it.onActivate === "function");
   // A pack that activates its channel has given it its credential already.
-  if (!activates) await payload.initialize?.({ platform: payload.platform ?? id, credential: credential(pack, descriptor), params: {} });
+  if (!activates)
+    await payload.initialize?.({
+      platform: payload.platform ?? id,
+      credential: credential(pack, descriptor),
+      params: {},
+    });
   const stop = typeof payload.on === "function" ? payload.on((event) => received(event, pack)) : undefined;
   const send = async ({ params }) => {
     const { user, text } = params.arguments;
@@ -40,5 +46,8 @@ async function received(event, pack) {
 }
 
 function textOf(blocks) {
-  return (Array.isArray(blocks) ? blocks : []).map((it) => it?.text ?? it?.caption ?? "").filter((it) => it !== "").join("\n");
+  return (Array.isArray(blocks) ? blocks : [])
+    .map((it) => it?.text ?? it?.caption ?? "")
+    .filter((it) => it !== "")
+    .join("\n");
 }

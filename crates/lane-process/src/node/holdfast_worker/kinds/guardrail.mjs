@@ -11,15 +11,24 @@ export function guardrail(payload, { priority, shown, pack }) {
   const hooks = [];
   const add = (point, decide) => {
     const timeout_ms = Number.isInteger(config.timeoutMs) && config.timeoutMs > 0 ? config.timeoutMs : undefined;
-    hooks.push({ point, decide, timeout_ms, priority: priority === undefined ? undefined : 100 - Math.max(-1000, Math.min(1000, priority)) });
+    hooks.push({
+      point,
+      decide,
+      timeout_ms,
+      priority: priority === undefined ? undefined : 100 - Math.max(-1000, Math.min(1000, priority)),
+    });
   };
   const at = (point, evaluate) => async (request) => decision(await evaluate(request), point, shown, pack);
   if (typeof payload.evaluateInput === "function") {
     const point = sanitises ? "sanitize_input" : "guard_input";
-    add(point, at(point, (request) => payload.evaluateInput(inputOf(request))));
+    add(
+      point,
+      at(point, (request) => payload.evaluateInput(inputOf(request))),
+    );
   }
   if (typeof payload.evaluateOutput === "function") {
-    const evaluate = (chunk) => (request) => payload.evaluateOutput({ context: contextOf(request), chunk: { ...base(request), ...chunk(request) } });
+    const evaluate = (chunk) => (request) =>
+      payload.evaluateOutput({ context: contextOf(request), chunk: { ...base(request), ...chunk(request) } });
     const point = sanitises ? "sanitize_output" : "guard_output";
     add(point, at(point, evaluate(finalOf)));
     // One that rewrites gets the whole answer, which is held back for it.
@@ -48,7 +57,10 @@ function contextOf(request) {
 function inputOf(request) {
   const context = contextOf(request);
   const textInput = textOf(request.params.subject);
-  return { context, input: { userId: context.userId, sessionId: context.sessionId, conversationId: context.sessionId, textInput } };
+  return {
+    context,
+    input: { userId: context.userId, sessionId: context.sessionId, conversationId: context.sessionId, textInput },
+  };
 }
 
 function base(request) {
@@ -70,7 +82,11 @@ function finalOf(request) {
 /** Each chunk is judged by itself, with the end of the one before it: so it is a stream of its own. */
 function deltaOf(request) {
   streams += 1;
-  return { type: "text_delta", streamId: `${base(request).streamId}/${streams}`, textDelta: textOf(request.params.subject) };
+  return {
+    type: "text_delta",
+    streamId: `${base(request).streamId}/${streams}`,
+    textDelta: textOf(request.params.subject),
+  };
 }
 
 function callOf({ params }) {
@@ -80,7 +96,13 @@ function callOf({ params }) {
 
 function emissionOf({ params }) {
   const { id, tool } = params.call ?? {};
-  return { type: "tool_result_emission", toolCallId: String(id), toolName: tool, toolResult: params.subject, isSuccess: true };
+  return {
+    type: "tool_result_emission",
+    toolCallId: String(id),
+    toolName: tool,
+    toolResult: params.subject,
+    isSuccess: true,
+  };
 }
 
 function textOf(subject) {
@@ -89,7 +111,10 @@ function textOf(subject) {
   return typeof subject.text === "string" ? subject.text : JSON.stringify(subject);
 }
 
-/** What a guardrail has decided, as the hook point has it. An action that is unknown is a failure: it is not taken for consent. */
+/**
+ * What a guardrail has decided, as the hook point has it. An action that is unknown is a failure: it is not taken for
+ * consent.
+ */
 function decision(result, point, shown, pack) {
   // Who rewrites has nothing to allow.
   const consent = { decision: point.startsWith("sanitize_") ? "continue" : "allow" };
@@ -98,9 +123,12 @@ function decision(result, point, shown, pack) {
   const reason = reasonOf(result);
   if (action === "allow") return consent;
   if (action === "block") return point === "tool_gate" ? { decision: "deny", reason } : { decision: "block", reason };
-  if (action === "sanitize" && point.startsWith("sanitize_")) return { decision: "replace", content: String(result.modifiedText ?? "") };
-  if (action !== "flag" && action !== "sanitize") throw new Failure(`${shown} has decided on an unknown action: ${JSON.stringify(action)}`);
-  if (action === "sanitize") pack.wire.log("warning", `${shown} rewrites, but does not say so in \`config.canSanitize\`: it is only noted`);
+  if (action === "sanitize" && point.startsWith("sanitize_"))
+    return { decision: "replace", content: String(result.modifiedText ?? "") };
+  if (action !== "flag" && action !== "sanitize")
+    throw new Failure(`${shown} has decided on an unknown action: ${JSON.stringify(action)}`);
+  if (action === "sanitize")
+    pack.wire.log("warning", `${shown} rewrites, but does not say so in \`config.canSanitize\`: it is only noted`);
   if (point !== "tool_gate") return { decision: "flag", reason };
   pack.wire.log("warning", `${shown} remarks on a tool call: ${reason}`);
   return { decision: "allow" };

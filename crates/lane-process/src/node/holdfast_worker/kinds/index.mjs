@@ -26,8 +26,8 @@ const MAX_PAYLOAD_BYTES = 16 << 10;
 const MAX_DESCRIPTION_CHARS = 4_000;
 
 /**
- * A descriptor as an entry: `tools`, `hooks`, `functions` by role, and `payload`, as far as it has them. `lasts` says that it needs a
- * process that stays.
+ * A descriptor as an entry: `tools`, `hooks`, `functions` by role, and `payload`, as far as it has them. `lasts` says
+ * that it needs a process that stays.
  */
 export async function adapted({ descriptor, kind, id, shown, pack }) {
   const payload = descriptor.payload;
@@ -36,7 +36,9 @@ export async function adapted({ descriptor, kind, id, shown, pack }) {
   const base = { kind, id, shown, priority: Number.isInteger(priority) ? clamped(priority) : undefined };
   const adapter = Object.hasOwn(KINDS, kind) ? KINDS[kind] : anything;
   const entry = await adapter(payload, { ...base, pack, descriptor });
-  const description = limited(entry.description ?? textOf(payload.description) ?? textOf(descriptor.metadata?.description) ?? "");
+  const description = limited(
+    entry.description ?? textOf(payload.description) ?? textOf(descriptor.metadata?.description) ?? "",
+  );
   return { ...base, ...entry, description };
 }
 

@@ -17,10 +17,17 @@ export async function memory(payload, { id }) {
     const subject = request.params.subject;
     const found = typeof subject === "string" && subject !== "" ? await query(subject, RECALLED) : [];
     const lines = (Array.isArray(found) ? found : []).map((it) => `- ${textOf(it)}`).join("\n");
-    return lines === "" ? null : { decision: "inject", content: `Recalled from ${payload.name ?? id}:\n${lines.slice(0, MAX_RECALLED_CHARS)}` };
+    return lines === ""
+      ? null
+      : { decision: "inject", content: `Recalled from ${payload.name ?? id}:\n${lines.slice(0, MAX_RECALLED_CHARS)}` };
   };
   const prefix = id.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, 54);
-  return { tools: tools(payload, prefix, query), hooks: [{ point: "context", decide }], lasts: true, deactivate: () => payload.shutdown?.() };
+  return {
+    tools: tools(payload, prefix, query),
+    hooks: [{ point: "context", decide }],
+    lasts: true,
+    deactivate: () => payload.shutdown?.(),
+  };
 }
 
 function tools(payload, prefix, query) {
@@ -36,13 +43,25 @@ function tools(payload, prefix, query) {
   });
   const collection = { type: "string", description: `The collection; without it \`${COLLECTION}\`.` };
   const made = [
-    tool("remember", "Stores a text.", { text: TEXT, collection }, ["text"], "write", (it) => payload.store(it.collection ?? COLLECTION, { text: it.text })),
-    tool("recall", "Finds what was stored.", { query: TEXT, limit: { type: "integer", minimum: 1, maximum: 100 }, collection }, ["query"], "read",
-      (it) => query(it.query, it.limit ?? RECALLED, it.collection)),
+    tool("remember", "Stores a text.", { text: TEXT, collection }, ["text"], "write", (it) =>
+      payload.store(it.collection ?? COLLECTION, { text: it.text }),
+    ),
+    tool(
+      "recall",
+      "Finds what was stored.",
+      { query: TEXT, limit: { type: "integer", minimum: 1, maximum: 100 }, collection },
+      ["query"],
+      "read",
+      (it) => query(it.query, it.limit ?? RECALLED, it.collection),
+    ),
   ];
   if (typeof payload.delete === "function") {
     const ids = { type: "array", items: TEXT };
-    made.push(tool("forget", "Removes what was stored.", { ids, collection }, ["ids"], "write", (it) => payload.delete(it.collection ?? COLLECTION, it.ids)));
+    made.push(
+      tool("forget", "Removes what was stored.", { ids, collection }, ["ids"], "write", (it) =>
+        payload.delete(it.collection ?? COLLECTION, it.ids),
+      ),
+    );
   }
   return made;
 }

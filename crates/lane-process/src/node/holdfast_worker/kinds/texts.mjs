@@ -7,7 +7,8 @@ import { turnOf } from "../context.mjs";
 const MAX_PLAN_CHARS = 4_000;
 
 export function processor(payload) {
-  const process = typeof payload === "function" ? payload : payload.process ?? payload.transform ?? payload.processResponse;
+  const process =
+    typeof payload === "function" ? payload : (payload.process ?? payload.transform ?? payload.processResponse);
   if (typeof process !== "function") throw new Failure("its payload has no function `process`");
   const decide = async (request) => {
     const subject = request.params.subject;
@@ -27,7 +28,12 @@ export function planning(payload, { id }) {
     const turn = turnOf(request) ?? {};
     const about = { goal, complexity: Math.min(1, goal.length / 1000), agentCapabilities: [] };
     if (typeof payload.shouldActivate === "function" && !(await payload.shouldActivate(about))) return null;
-    const plan = await payload.generatePlan(goal, { ...about, sessionId: turn.session, agentId: turn.agent, userId: turn.user });
+    const plan = await payload.generatePlan(goal, {
+      ...about,
+      sessionId: turn.session,
+      agentId: turn.agent,
+      userId: turn.user,
+    });
     if (plan === undefined || plan === null || plan === "") return null;
     const text = typeof plan === "string" ? plan : JSON.stringify(plan, null, 1);
     return { decision: "inject", content: `Plan (${payload.name ?? id}):\n${text.slice(0, MAX_PLAN_CHARS)}` };

@@ -26,12 +26,16 @@ export function toolOf(payload, id, pack) {
   const sheet = {
     name,
     description: descriptionOf(payload),
-    input_schema: schema(payload.inputSchema ?? payload.input_schema ?? payload.parameters, "inputSchema") ?? { type: "object" },
+    input_schema: schema(payload.inputSchema ?? payload.input_schema ?? payload.parameters, "inputSchema") ?? {
+      type: "object",
+    },
     output_schema: schema(payload.outputSchema ?? payload.output_schema, "outputSchema"),
     effects: effectsOf(payload),
     timeout_ms: positive(payload.timeout_ms) ?? positive(pack.given?.timeout_ms),
     concurrency: positive(payload.concurrency),
-    render: payload.render ?? (typeof payload.displayName === "string" ? { title: payload.displayName.slice(0, 200) } : undefined),
+    render:
+      payload.render ??
+      (typeof payload.displayName === "string" ? { title: payload.displayName.slice(0, 200) } : undefined),
   };
   return { sheet, run: (request) => called(payload, execute, request) };
 }
@@ -44,7 +48,10 @@ function positive(value) {
   return Number.isInteger(value) && value > 0 ? value : undefined;
 }
 
-/** A pack that says that a tool has no side effects is believed that it changes nothing; nothing said counts as anything. */
+/**
+ * A pack that says that a tool has no side effects is believed that it changes nothing; nothing said counts as
+ * anything.
+ */
 function effectsOf(payload) {
   if (EFFECTS.includes(payload.effects)) return payload.effects;
   return payload.hasSideEffects === false ? "read" : "unknown";
@@ -65,7 +72,9 @@ async function called(payload, execute, request) {
 }
 
 function invalid(errors) {
-  const texts = Array.isArray(errors) ? errors.map((it) => (typeof it === "string" ? it : it?.message ?? JSON.stringify(it))) : [];
+  const texts = Array.isArray(errors)
+    ? errors.map((it) => (typeof it === "string" ? it : (it?.message ?? JSON.stringify(it))))
+    : [];
   return `the arguments do not fit: ${texts.join("; ") || "the tool does not say why"}`;
 }
 
@@ -97,5 +106,7 @@ function resultOf(result) {
 function reasonOf({ error, output }) {
   if (typeof error === "string" && error !== "") return error.slice(0, 4_000);
   if (typeof error?.message === "string") return error.message.slice(0, 4_000);
-  return typeof output === "string" && output !== "" ? output.slice(0, 4_000) : "the tool has failed and does not say why";
+  return typeof output === "string" && output !== ""
+    ? output.slice(0, 4_000)
+    : "the tool has failed and does not say why";
 }

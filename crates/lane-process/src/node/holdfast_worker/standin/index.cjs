@@ -1,4 +1,5 @@
-// Stands in for the package `@framers/agentos`, which packs name as a peer: what they use of it while they run, and nothing else.
+// Stands in for the package `@framers/agentos`, which packs name as a peer: what they use of it while they run, and
+// nothing else.
 
 "use strict";
 
@@ -23,7 +24,10 @@ class SharedServiceRegistry {
   #ready = new Map();
   #pending = new Map();
 
-  /** The service. While it is created, others wait for it; a creation that failed is tried again by the next one who asks. */
+  /**
+   * The service. While it is created, others wait for it; a creation that failed is tried again by the next one who
+   * asks.
+   */
   getOrCreate(key, factory, options = {}) {
     const made = this.#ready.get(key);
     if (made !== undefined) return Promise.resolve(made.service);
