@@ -327,7 +327,8 @@ impl Inner {
                     self.terms.log(LogLevel::Warning, &problem);
                 }
                 // With it, the next load need not start the process. What did not work may work then.
-                let kept = welcome.problems.is_empty().then(|| serde_json::to_vec(&welcome).unwrap_or_default());
+                let kept =
+                    welcome.problems.is_empty().then(|| serde_json::to_vec(&welcome).unwrap_or_default());
                 self.vault.keep_derived(&self.cache_name, &kept.unwrap_or_default());
                 *self.exported.write() = Arc::new(Exported::new(welcome, names));
                 self.stop_when_idle();
@@ -339,10 +340,9 @@ impl Inner {
 
     /// Initialises a process whose exports are known only afterwards, and asks for them.
     async fn initialise(&self, process: &Process, host: &Arc<dyn Host>) -> Result<ProcessWelcome, Fault> {
-        let code = if self.plan.pack.is_some() { Code::PackFailed } else { Code::ExtensionFault };
         let request = async |message: &ToExtension| {
             let answer = process.request(message, host.clone()).await;
-            answer.map_err(|fault| as_code(fault, code))
+            answer.map_err(|fault| as_code(fault, Code::ExtensionFault))
         };
         request(&ToExtension::Initialize).await?;
         read(request(&self.hello).await?, "hello")

@@ -634,7 +634,7 @@ fn listed(folder: &Path) -> (Vec<String>, Vec<(&'static str, String)>, Option<Pr
 
 /// Whether a folder has a manifest, under any name that could be meant as one, or is a pack. What cannot be read is reported when it is
 /// read.
-fn is_extension(folder: &Path) -> bool {
+pub fn is_extension(folder: &Path) -> bool {
     names(folder).map_or(true, |names| is_pack(&names) || names.iter().any(|name| is_manifest(name)))
 }
 

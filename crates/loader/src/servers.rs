@@ -83,9 +83,9 @@ pub(crate) fn named(
     let lane = if manifest.mcp.is_some() { LaneKind::Mcp } else { LaneKind::Node };
     let (mut entrypoint, mut paths) = (String::new(), BTreeMap::new());
     if let Some(path) = pack_files(text) {
-        let read;
-        (entrypoint, read) = read_pack(&path)?;
-        (paths, files) = content_addressed(read);
+        let pack = read_pack(&path)?;
+        entrypoint = pack.entry;
+        (paths, files) = content_addressed(pack.files);
     }
     let bundle = Bundle {
         lane: lane.as_str().to_owned(),
@@ -100,8 +100,14 @@ pub(crate) fn named(
     Ok(Candidate { manifest, warnings, bundle, files })
 }
 
+/// A pack as it lies on the disk.
+struct PackFiles {
+    entry: String,
+    files: Vec<(String, Vec<u8>)>,
+}
+
 /// The entry of a pack and its files: those of its folder, or of a file alone the modules beside it.
-fn read_pack(path: &Path) -> Result<(String, Vec<(String, Vec<u8>)>), Problem> {
+fn read_pack(path: &Path) -> Result<PackFiles, Problem> {
     let missing = || {
         let what = format!("there is no pack at {}", path.display());
         Problem::in_file(Code::ExtensionUnknown, path, what)
@@ -127,5 +133,5 @@ fn read_pack(path: &Path) -> Result<(String, Vec<(String, Vec<u8>)>), Problem> {
         all.push((name, content));
     }
     let entry = path.strip_prefix(folder).ok().and_then(Path::to_str).unwrap_or_default();
-    Ok((entry.to_owned(), all))
+    Ok(PackFiles { entry: entry.to_owned(), files: all })
 }

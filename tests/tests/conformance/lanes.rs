@@ -46,13 +46,18 @@ pub fn all() -> Vec<Box<dyn ConformingLane>> {
         Box::new(Wasm::build()),
         Box::new(Programs::new("process", ProcessLane::new)),
         Box::new(Programs::new("python", ProcessLane::python)),
-        Box::new(Programs::new("node", ProcessLane::node)),
         Box::new(Plugins::new(
             "plugin in Rust",
             plugins::in_rust("tests/conformance/plugin-rust", "conformance_plugin"),
         )),
         Box::new(Plugins::new("plugin in C", plugins::in_c("tests/conformance/plugin-c/plugin.c"))),
     ]
+}
+
+/// Every lane, and the one for packs.
+pub fn with_packs() -> Vec<Box<dyn ConformingLane>> {
+    let packs: Box<dyn ConformingLane> = Box::new(Programs::new("node", ProcessLane::node));
+    all().into_iter().chain([packs]).collect()
 }
 
 fn reference(found: &FoundExtension) -> ExtensionRef {

@@ -92,6 +92,7 @@ fn a_package_json_and_a_manifest_make_a_folder_a_pack_too() {
         echo_named("own_echo").replace("export function createExtensionPack", "module.exports = function");
     write(&folder.join("own"), &[("manifest.yaml", manifest), ("start.cjs", &common)]);
     assert_eq!(call(&scene, "kit_echo", &json!({ "text": "a" }))["result"], "a");
+    assert!(scene.run(&["ext", "check", "kit"]).ok().out.contains("kit_echo"));
     assert_eq!(call(&scene, "own_echo", &json!({ "text": "b" }))["result"], "said: b");
     let listed = scene.run(&["ext", "list"]).ok().out;
     assert!(listed.contains("2.3.4"), "{listed}");
