@@ -2,7 +2,7 @@
  *
  * The library exports one function, holdfast_plugin_v1, which returns a table. The messages are those of the process protocol
  * (docs/reference/process.md), one JSON text in a buffer: `describe` answers `hello`, `call` answers every other request and takes
- * the notification `cancel`, and `send` of the host takes `ask`, `log` and `progress`. docs/plugins.md has the rules.
+ * the notifications `cancel` and `update`, and `send` of the host takes `ask`, `log` and `progress`. docs/plugins.md has the rules.
  *
  *     cc -shared -fPIC -O2 -I sdk/c -o libshout.so shout.c
  *

@@ -20,14 +20,21 @@ mod conformance {
     pub mod directive;
     pub mod files;
     pub mod follower;
+    pub mod grants {
+        pub mod asks;
+        pub mod hooks;
+        pub mod served;
+        pub mod table;
+        pub mod topics;
+    }
     pub mod lanes;
     pub mod languages;
     pub mod native;
     pub mod plugins;
-    pub mod table;
 }
 
-use conformance::{calls, cases, commands, courier, files, follower, lanes, languages, table};
+use conformance::grants::{hooks, table, topics};
+use conformance::{calls, cases, commands, courier, files, follower, lanes, languages};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_leaves_the_same_frames() {
@@ -46,7 +53,7 @@ async fn every_lane_gives_the_same_replies() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_lane_runs_slash_commands() {
-    commands::compare(&lanes::all()).await;
+    commands::compare(&lanes::with_packs()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,7 +68,7 @@ async fn every_host_call_means_the_same_in_every_lane() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_hook_has_side_effects_in_any_lane() {
-    table::sweep_hooks().await;
+    hooks::sweep().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -72,6 +79,11 @@ async fn every_language_reaches_outside_alike() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn secrets_and_files_stay_within_what_is_granted() {
     courier::refusals().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_component_that_was_allowed_a_secret_replays() {
+    courier::consent().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -106,5 +118,5 @@ async fn rust_javascript_and_python_offer_every_role() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn topics_of_the_bus_mean_the_same_in_every_lane() {
-    table::compare_topics().await;
+    topics::compare().await;
 }

@@ -1,4 +1,7 @@
-//! A running home: [`Application::open`] reads it and starts its runtime.
+//! A running home: [`Application::open`] reads it and starts its runtime. `application/agent_folders.rs` knows the workspaces of its
+//! sessions.
+
+mod agent_folders;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,6 +9,7 @@ use std::sync::Arc;
 use holdfast_contract::ids::{Millis, ModelName, StreamId};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::message::Origin;
+use holdfast_contract::names::UnusedOverride;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Home, HomeEnvironment, Prompts, RetentionSettings, Settings};
 use holdfast_lane_mcp::PinStore;
@@ -22,10 +26,11 @@ use holdfast_secrets::SecretString;
 use holdfast_store::{LostFrames, Retention, Store, StoreOptions};
 use parking_lot::Mutex;
 
+use crate::application::agent_folders::AgentFolders;
 use crate::config::{ApplicationConfig, BuiltInContext};
 use crate::home_configuration::{HomeConfiguration, HomeExtensions, NativeExtensions, watch};
 use crate::http_client::PinnedClient;
-use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, token};
+use crate::lanes::{LaneProgress, lanes, quiet, remotes, reported, taken_names, token};
 use crate::models::{ModelCatalog, default_model};
 use crate::secrets::secrets;
 use crate::session_factory::MainSessionFactory;
@@ -66,6 +71,7 @@ pub struct Application {
     profile: Option<String>,
     /// The folder that the settings name.
     workspace: Option<PathBuf>,
+    agent_folders: Arc<AgentFolders>,
     session_factory: Arc<MainSessionFactory>,
     secrets: Option<Arc<Secrets>>,
     _watch: Option<FolderWatcher>,
@@ -112,6 +118,7 @@ impl Application {
             found.built_in.get_or_insert_default();
         }
         let quiet = quiet(plan, &built_ins.components);
+        let taken = taken_names(&built_ins, &settings);
         warnings.extend(built_ins.warnings);
         let store = Store::open(&home.database(), StoreOptions::default())?;
         if let Some(LostFrames { acknowledged, found }) = store.lost_frames() {
@@ -129,7 +136,7 @@ impl Application {
         )
         .at((plan.environment)("HOME").as_deref().map(Path::new), workspace.as_deref())
         .carrying(built_ins.components)
-        .serving(settings.mcp.manifests());
+        .naming(settings.named_extensions(home.root()));
         // Watched for approvals. Where it cannot be made, nothing can be approved either.
         drop(PinStore::new(home.mcp()).prepare());
         let Changes { found, rejected, warnings: loader_warnings, .. } = loader.scan(&policy);
@@ -159,7 +166,10 @@ impl Application {
             components: reported(preparations.clone(), quiet),
             packages: reported(preparations.clone(), Arc::new(plan.progress)),
         };
-        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), progress);
+        let agent_folders = Arc::new(AgentFolders::new(plan, store.clone(), workspace.clone()));
+        let avoided = agent_folders.clone();
+        let avoided = Arc::new(move || avoided.all());
+        let lanes = lanes(plan, &settings, &vault, secrets.as_ref(), (progress, avoided, taken));
         let remotes = remotes(plan, &settings, secrets.as_ref());
         let always = built_ins.extensions.iter().map(|found| found.id.clone()).collect();
         built_ins.extensions.extend(remotes.found());
@@ -218,6 +228,7 @@ impl Application {
             home,
             profile,
             workspace,
+            agent_folders,
             session_factory,
             secrets,
             _watch: watch,
@@ -231,12 +242,18 @@ impl Application {
         let agents = self.runtime.registry().agents.iter().map(|agent| agent.id.to_string()).collect();
         let unused_settings = unused_settings(&self.home, &self.settings, &extensions, &agents);
         let conflicts = extensions.into_iter().flat_map(|view| view.conflicts);
-        let reserved = conflicts.filter(|fault| fault.code == Code::ToolReserved);
+        let reserved =
+            conflicts.filter(|fault| matches!(fault.code, Code::ToolReserved | Code::KindUnconsumed));
         let reserved = reserved.map(|fault| Problem::from(fault).with(Severity::Warning));
-        let unused = self.runtime.unused_overrides().await?.into_iter().map(|(kind, id)| {
-            let message = format!("`overrides.{kind}.{id}` names nothing that is registered");
-            Problem::warning(Code::OverrideUnknown, message)
-        });
+        let unused =
+            self.runtime.unused_overrides().await?.into_iter().map(|UnusedOverride { kind, id, similar }| {
+                let message = format!("`overrides.{kind}.{id}` names nothing that is registered");
+                let problem = Problem::warning(Code::OverrideUnknown, message);
+                match similar {
+                    Some(similar) => problem.help(format!("Did you mean `overrides.{kind}.{similar}`?")),
+                    None => problem,
+                }
+            });
         let models = self.runtime.unconfigured_models().into_iter().map(|name| {
             let message = format!("an agent names the model `{name}`, which is not configured");
             let help = format!(
@@ -293,6 +310,7 @@ impl Application {
             (None, None) => Ok(None),
         };
         let (workspace, refused) = workspace.map_or_else(|why| (None, Some(why)), |found| (found, None));
+        workspace.iter().for_each(|folder| self.agent_folders.add(folder.clone()));
         new.settings.workspace = workspace.and_then(|path| path.to_str().map(Arc::from));
         Ok((new, refused))
     }
@@ -301,7 +319,8 @@ impl Application {
     fn checked(&self, folder: &Path) -> Result<PathBuf, Problem> {
         let warn = |problem: Problem| problem.with(Severity::Warning);
         let folder = self.settings.workspace(&self.home, folder).map_err(warn)?;
-        let found = Workspace::new(&folder, self.home.canonical()).map_err(warn)?;
+        let home = self.home.canonical();
+        let found = Workspace::apart_from(&folder, home, self.home.usual()).map_err(warn)?;
         if found.path().to_str().is_none() {
             let what = format!("{} cannot be a workspace: its name is not UTF-8", found.path().display());
             return Err(warn(Problem::new(Code::WorkspaceRefused, what)));

@@ -92,8 +92,8 @@ impl HomeConfiguration {
         // Settings that cannot be read change nothing.
         if let Ok(loaded) = Settings::load(&self.home) {
             (enabled, disabled) = native.set(&loaded.settings.extensions);
-            let servers = loaded.settings.mcp.manifests();
-            loader.set(loaded.settings.extensions, servers);
+            let named = loaded.settings.named_extensions(self.home.root());
+            loader.set(loaded.settings.extensions, named);
         }
         prepare(loader);
         let Changes { found, removed, rejected, .. } = loader.scan(policy);

@@ -11,7 +11,7 @@ use holdfast_home::Settings;
 use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_mcp::{McpLane, McpPlaces};
 use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
-use holdfast_lane_process::{Demand, Places, ProcessLane};
+use holdfast_lane_process::{AgentFolders, Demand, Places, ProcessLane, TakenNames};
 use holdfast_lane_remote::{RemoteLane, RemoteTarget};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{EmbeddedComponent, HomeVault};
@@ -21,7 +21,7 @@ use holdfast_runtime::secrets::Secrets;
 use holdfast_secrets::{SecretName, SecretString};
 use holdfast_store::Store;
 
-use crate::config::{ApplicationConfig, BuiltInContext};
+use crate::config::{ApplicationConfig, BuiltInContext, BuiltIns};
 
 /// Who is told what takes long before extensions can start.
 pub(crate) struct LaneProgress {
@@ -37,8 +37,8 @@ pub(crate) fn lanes(
     settings: &Settings,
     vault: &Arc<HomeVault>,
     secrets: Option<&Arc<Secrets>>,
-    progress: LaneProgress,
-) -> [Arc<dyn Lane>; 6] {
+    (progress, agent_folders, taken): (LaneProgress, AgentFolders, TakenNames),
+) -> [Arc<dyn Lane>; 7] {
     let wanted = plan.log_level.unwrap_or(settings.log.level);
     // Where it is not known what to redact, nothing is shown.
     let log = plan.log.zip(secrets).map(|(tell, secrets)| {
@@ -79,20 +79,36 @@ pub(crate) fn lanes(
         home: places.home.clone(),
     };
     let mut servers = McpLane::new(vault.clone(), servers).demanding(demand.clone());
+    let mut packs = ProcessLane::node(vault.clone(), places.clone())
+        .beside(&programs)
+        .demanding(demand.clone())
+        .with_progress(progress.packages.clone())
+        .with_taken_names(taken);
     let mut python = ProcessLane::python(vault.clone(), places)
         .beside(&programs)
         .demanding(demand)
+        .avoiding(agent_folders)
         .with_progress(progress.packages);
     if let Some(log) = log {
         wasm = wasm.with_log(log.clone());
         programs = programs.with_log(log.clone());
         plugins = plugins.with_log(log.clone());
         servers = servers.with_log(log.clone());
+        packs = packs.with_log(log.clone());
         python = python.with_log(log);
     }
     let words = DeclarativeLane::new(vault.clone());
-    let (programs, python) = (Arc::new(programs), Arc::new(python));
-    [Arc::new(wasm), Arc::new(words), programs, python, Arc::new(plugins), Arc::new(servers)]
+    let (programs, python, packs) = (Arc::new(programs), Arc::new(python), Arc::new(packs));
+    [Arc::new(wasm), Arc::new(words), programs, python, packs, Arc::new(plugins), Arc::new(servers)]
+}
+
+/// The names of tools that packs do not get: those of built-in extensions, unless the settings give them away.
+pub(crate) fn taken_names(built_ins: &BuiltIns, settings: &Settings) -> TakenNames {
+    let native = built_ins.extensions.iter().filter_map(|found| found.built_in.clone());
+    let components = built_ins.components.iter().map(EmbeddedComponent::built_in);
+    let names = native.chain(components).flat_map(|built_in| built_in.tools);
+    let reserved = names.map(|name| name.on_wire()).collect();
+    TakenNames { reserved, overrides: settings.overrides.clone() }
 }
 
 /// The lane of the other Holdfasts that the settings name.

@@ -33,4 +33,4 @@ pub use holdfast_contract::log::Progress;
 pub use lanes::{recorded_lanes, room};
 pub use models::ModelCatalog;
 pub use schemas::schema;
-pub use secrets::{keyring, secrets};
+pub use secrets::{keyring, secret_chain, secrets};

@@ -11,12 +11,31 @@ use holdfast_secrets::{
     SecretName, SecretStore, SecretStoreState, SecretString, StoreKind,
 };
 
-/// The secrets of a home: its variables, its encrypted file, and the keyring where the settings name it.
+/// The secrets of a home: its variables, its encrypted file, and the keyring where the settings name it. The key of their digests is
+/// created if it is missing.
 pub fn secrets(
     home: &Home,
     settings: &Settings,
     environment: fn(&str) -> Option<OsString>,
 ) -> Result<Secrets, Problem> {
+    let keys = settings.models.named.values().filter_map(|model| {
+        model.api_key_env.clone().or_else(|| usual_key(&model.provider).map(str::to_owned))
+    });
+    let served = settings.serve.iter().flat_map(|serve| serve.callers.values());
+    let tokens = settings.remotes.values().map(|remote| &remote.token).chain(served).cloned();
+    let of_servers = settings.mcp.servers.values().flat_map(|server| server.secrets());
+    let of_packs = settings.packs.iter().flat_map(|pack| pack.granted_secrets());
+    let all = keys.chain(tokens).chain(of_servers).chain(of_packs);
+    let also = all.filter_map(|name| SecretName::global(&name).ok()).collect();
+    Secrets::new(secret_chain(home, settings, environment)?, Digester::open(home.root())?, also)
+}
+
+/// The stores of a home's secrets. Nothing is written until a secret is set.
+pub fn secret_chain(
+    home: &Home,
+    settings: &Settings,
+    environment: fn(&str) -> Option<OsString>,
+) -> Result<Chain, Problem> {
     let passphrase = environment(PASSPHRASE_VARIABLE).and_then(|text| text.into_string().ok());
     let mut stores: Vec<Box<dyn SecretStore>> = vec![
         Box::new(VariableStore::new(home.root(), environment)),
@@ -30,13 +49,7 @@ pub fn secrets(
             StoreKind::Keyring
         }
     };
-    let keys = settings.models.named.values().filter_map(|model| {
-        model.api_key_env.clone().or_else(|| usual_key(&model.provider).map(str::to_owned))
-    });
-    let served = settings.serve.iter().flat_map(|serve| serve.callers.values());
-    let tokens = settings.remotes.values().map(|remote| &remote.token).chain(served).cloned();
-    let also = keys.chain(tokens).filter_map(|name| SecretName::global(&name).ok()).collect();
-    Secrets::new(Chain::new(stores, writes_to)?, Digester::open(home.root())?, also)
+    Chain::new(stores, writes_to)
 }
 
 /// The state of the keyring, for `doctor`: the number of secrets in it if the settings select it as the secret store.

@@ -19,14 +19,14 @@ use holdfast_contract::system_frames::LifecycleCommand;
 use holdfast_contract::wire::{Call, Instance, Lane, Reply};
 use holdfast_lane_declarative::DeclarativeLane;
 use holdfast_lane_plugin::{PluginLane, PluginPlaces, ProfileCheck};
-use holdfast_lane_process::{Places, ProcessLane};
+use holdfast_lane_process::{AgentFolders, Places, ProcessLane};
 use holdfast_lane_wasm::WasmLane;
 use holdfast_loader::{Candidate, InMemoryVault, extension_at};
 use holdfast_policy::{HeldInterfaces, Policy, Profile};
 use holdfast_replay::WhatIfCandidate;
 use holdfast_runtime::SystemClock;
 use holdfast_runtime::calls::{start_call, wait_timeout};
-use holdfast_untrusted_files::TempFolder;
+use holdfast_untrusted_files::{TempFolder, current_project};
 use serde_json::{Map, Value};
 
 pub use cases::{Case, CaseOutcome, Cases};
@@ -132,11 +132,11 @@ fn lane(
     if kind == words.name() {
         return Ok(Arc::new(words));
     }
-    for programs in
-        [ProcessLane::new(vault.clone(), places.clone()), ProcessLane::python(vault.clone(), places.clone())]
-    {
+    for programs in [ProcessLane::new, ProcessLane::python, ProcessLane::node] {
+        let programs = programs(vault.clone(), places.clone());
         if kind == programs.name() {
-            let programs = programs.demanding(Arc::new(move || demands));
+            let avoided: AgentFolders = Arc::new(|| current_project().into_iter().collect());
+            let programs = programs.demanding(Arc::new(move || demands)).avoiding(avoided);
             return Ok(Arc::new(match log {
                 Some(log) => programs.with_log(log),
                 None => programs,

@@ -108,6 +108,17 @@ const PYTHON: &[(&str, &str)] = embedded!("../../../sdk/python/": "holdfast.py",
 const JAVASCRIPT: &str = include_str!("../../../sdk/js/holdfast.js");
 const C: &[(&str, &str)] = embedded!("../../../sdk/c/": "holdfast.h", "holdfast_records.h");
 
+/// The names that the JavaScript SDK exports: every declaration in it says so at the beginning of a line.
+pub(crate) fn javascript_names() -> Vec<&'static str> {
+    let exported = JAVASCRIPT.lines().filter_map(|line| line.strip_prefix("export "));
+    let declared = exported.filter_map(|rest| {
+        let kinds = ["const ", "class ", "function ", "async function "];
+        kinds.iter().find_map(|kind| rest.strip_prefix(kind))
+    });
+    let end = |letter: char| !letter.is_alphanumeric() && letter != '_';
+    declared.filter_map(|name| name.split(end).next()).collect()
+}
+
 /// Writes the C headers into a folder.
 pub(crate) fn write_c(folder: &Path) -> Result<(), Problem> {
     files::write_all(folder, C.iter().copied())

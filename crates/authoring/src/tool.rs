@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_untrusted_files::ProgramSearch;
 
 /// A program that builds something.
 pub(crate) struct Tool {
@@ -59,18 +60,18 @@ impl Tool {
     }
 }
 
-/// A program by its name on the path, or by its own path.
+/// A program by its name on the `PATH`, except for what lies in the current folder, or by its own path.
 pub(crate) fn on_path(name: &OsString) -> Option<PathBuf> {
     let path = Path::new(name);
     if path.components().count() > 1 {
         return path.is_file().then(|| path.to_owned());
     }
-    let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+    ProgramSearch::of_this_process().find(path).programs.into_iter().next()
 }
 
 /// Runs a program to completion and captures its output.
 pub(crate) fn run(command: &mut Command) -> Result<Output, Problem> {
+    command.env("PATH", ProgramSearch::of_this_process().path());
     command.stdin(Stdio::null()).output().map_err(|error| {
         let program = command.get_program().to_string_lossy().into_owned();
         Problem::new(Code::BuildTool, format!("`{program}` cannot be run: {error}"))

@@ -26,6 +26,7 @@ use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_loader::HomeVault;
 use holdfast_model::{Deltas, Model, ModelRequest};
 use holdfast_store::{Store, StoreOptions};
+use holdfast_untrusted_files::ProgramSearch;
 use serde_json::{Value, json};
 
 use crate::sandbox::{arguments, opened, started};
@@ -181,7 +182,9 @@ pub(crate) struct Bare {
 impl Bare {
     /// Starts a script, sends it these lines and reads an answer to each, and echoes with this request afterwards.
     pub(crate) fn start(script: &str, first: &[Value], request: &Value) -> std::io::Result<Self> {
-        let mut process = Command::new("python3")
+        let missing = || std::io::Error::other("there is no `python3` on the `PATH`");
+        let found = ProgramSearch::of_this_process().find("python3").programs.into_iter().next();
+        let mut process = Command::new(found.ok_or_else(missing)?)
             .args(["-c", script])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// Print only the result
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Print progress, too
+    /// Print progress, too; of the frames of `run` without what models and tools returned
     #[arg(short, long, global = true)]
     pub verbose: bool,
     #[command(subcommand)]
@@ -336,6 +336,9 @@ pub(crate) struct GrantCommand {
     /// A host to connect to
     #[arg(long, value_name = "HOST")]
     pub network: Vec<String>,
+    /// A port of this machine's loopback to listen on
+    #[arg(long, value_name = "PORT")]
+    pub listen: Vec<String>,
     /// A folder or file to read, as its manifest names it
     #[arg(long, value_name = "PATH")]
     pub read: Vec<String>,
@@ -382,7 +385,7 @@ pub(crate) enum ReadSession {
         #[arg(long)]
         all: bool,
     },
-    /// Show a conversation
+    /// Show a conversation as the user had it: what sanitizers and guardrails took out is not shown
     Show {
         /// The session
         id: String,
@@ -644,7 +647,7 @@ pub(crate) enum Log {
 pub(crate) enum ReadLog {
     /// List the streams
     List,
-    /// Show a stream's frames
+    /// Show a stream's frames as they were recorded, for auditors: also what guardrails kept from the user
     Show(Show),
     /// Verify the log: chain, blobs, anchors, snapshots, causes, gate coverage
     Verify {

@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use holdfast_contract::attachment::Attachment;
 use holdfast_contract::body::{Body, FrameKind};
@@ -38,6 +39,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::signal::unix::SignalKind;
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 
 use crate::client::attach;
 use crate::client::link::Link;
@@ -48,7 +50,7 @@ pub(crate) use terminal::{Terminal, error_width, width};
 pub(crate) use text::margin::{MARGIN, Margin, line_of, margined, wrapped};
 pub(crate) use text::sanitize::{cut, is_hidden, one_line, safe_json, sanitize_for_terminal};
 pub(crate) use text::style::TextStyle;
-pub(crate) use why::{ReadFrame, why};
+pub(crate) use why::{ReadFrame, outcome, why};
 
 pub(crate) use calls::Calls;
 use calls::Over;
@@ -231,6 +233,9 @@ impl Chat {
         let mut interrupt = listen(SignalKind::interrupt())?;
         let mut terminate = listen(SignalKind::terminate())?;
         let mut hang_up = listen(SignalKind::hangup())?;
+        let mut seconds = tokio::time::interval(Duration::from_secs(1));
+        // It is looked at only while a call runs.
+        seconds.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if let Some(left) = self.left.take() {
                 self.withdraw();
@@ -260,6 +265,7 @@ impl Chat {
                     }
                     self.finished(finished);
                 }
+                _ = seconds.tick(), if self.shows_calls() => self.show_running(),
                 _ = interrupt.recv() => self.interrupt(),
                 _ = terminate.recv() => self.left = Some(Ok(true)),
                 _ = hang_up.recv() => self.left = Some(Ok(true)),
@@ -536,12 +542,22 @@ impl Chat {
             _ => {}
         }
         if self.turn.running && !earlier {
-            let running = self.calls.running();
-            if running.is_some() {
-                self.screen.settle();
-            }
-            self.screen.status(running.as_deref());
+            self.show_running();
         }
+    }
+
+    /// Shows which calls run.
+    fn show_running(&mut self) {
+        let running = self.calls.running();
+        if running.is_some() {
+            self.screen.settle();
+        }
+        self.screen.status(running.as_deref());
+    }
+
+    /// Whether a call runs and nothing else is shown in its place.
+    fn shows_calls(&self) -> bool {
+        self.turn.running && matches!(self.hand, InputState::Free) && self.calls.running().is_some()
     }
 
     /// A call is over. Its line comes at once; what its extension says of it comes when it is said.
@@ -617,7 +633,7 @@ impl Chat {
             return;
         }
         for file in &self.made.files {
-            self.screen.line(format!("{}; /save keeps it", attach::made_by_tool(file)));
+            self.screen.row(format!("{}; /save keeps it", attach::made_by_tool(file)));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::written_whole;
 use holdfast_contract::frame::{Frame, FrameSource};
 use holdfast_contract::problem::{Code, Problem};
@@ -168,7 +169,7 @@ pub(crate) fn report(problem: &Problem) {
 }
 
 /// A problem as it is printed, for a terminal of so many columns: it begins with its severity and code, and all else in it has a
-/// margin. What to do is in words of ours; its rows are left to the terminal, so that a command in it can be copied.
+/// margin. What to do quotes others too: names, and why something is not loaded.
 pub(crate) fn problem_rows(problem: &Problem, columns: usize) -> String {
     let Problem { severity, code, what, location, help, more } = problem;
     let own = format!("{severity}[{code}]: ");
@@ -178,10 +179,9 @@ pub(crate) fn problem_rows(problem: &Problem, columns: usize) -> String {
         rows.push('\n');
         rows.push_str(&margined(&format!("--> {location}"), columns));
     }
-    for line in sanitize_for_terminal(&format!("help: {help}")).lines() {
+    for line in format!("help: {help}").lines() {
         rows.push('\n');
-        rows.push_str(MARGIN);
-        rows.push_str(line.trim_start());
+        rows.push_str(&margined(line.trim_start(), columns));
     }
     more.iter().fold(rows, |rows, problem| rows + "\n" + &problem_rows(problem, columns))
 }
@@ -223,7 +223,8 @@ impl Drop for Quiet {
     }
 }
 
-/// A table for a person: columns as wide as they need, lines cut at the terminal's edge.
+/// A table for a person: columns as wide as they need, lines cut at the terminal's edge. A row that does not begin with a name has the
+/// margin, so that it does not look like words of the program.
 pub(crate) fn table<const N: usize>(
     head: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -245,15 +246,32 @@ pub(crate) fn table<const N: usize>(
         }
         cut(text.trim_end(), width())
     };
-    let lines = rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str())));
+    let lines = rows.iter().map(|row| {
+        let text = line(std::array::from_fn(|column| row[column].as_str()));
+        if is_name(&row[0]) { text } else { cut(&format!("{MARGIN}{text}"), width()) }
+    });
     std::iter::once(line(head)).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a cell may begin a row: a name, an id, a number or a path, or nothing.
+fn is_name(cell: &str) -> bool {
+    let starts = |first: char| first.is_alphanumeric() || "_*-/.".contains(first);
+    cell.trim_end().is_empty() || (cell.starts_with(starts) && !cell.trim_end().contains(char::is_whitespace))
+}
+
+/// A frame for the user of a conversation: without what a model and tools returned, because sanitizers and guardrails decide what of that
+/// the user is shown, and the log has it as it came.
+pub(crate) fn user_frame_line(frame: &Frame) -> String {
+    let raw = matches!(frame.envelope.kind, FrameKind::ModelReturned | FrameKind::ToolReturned);
+    match (&frame.body, raw) {
+        (Some(_), true) => line_of_frame(frame, "(as it came: `holdfast log show`)"),
+        _ => frame_line(frame),
+    }
 }
 
 /// A frame on one line, cut to fit a screen.
 pub(crate) fn frame_line(frame: &Frame) -> String {
     const WIDTH: usize = 100;
-    let envelope = &frame.envelope;
-    let cause = envelope.cause.map(|cause| format!("<- {cause}")).unwrap_or_default();
     let body = match (&frame.body, &frame.erased) {
         (Some(body), _) => safe_json(&plain(body).to_string()),
         (None, Some(tombstone)) => format!("(erased: {})", one_line(&tombstone.reason)),
@@ -261,8 +279,14 @@ pub(crate) fn frame_line(frame: &Frame) -> String {
     };
     let short: String = body.chars().take(WIDTH).collect();
     let more = if short.len() < body.len() { "…" } else { "" };
+    line_of_frame(frame, &format!("{short}{more}"))
+}
+
+fn line_of_frame(frame: &Frame, body: &str) -> String {
+    let envelope = &frame.envelope;
+    let cause = envelope.cause.map(|cause| format!("<- {cause}")).unwrap_or_default();
     format!(
-        "{:>5} {:<19} {:<7} {:<16} {short}{more}",
+        "{:>5} {:<19} {:<7} {:<16} {body}",
         envelope.seq.0,
         envelope.kind,
         cause,

@@ -25,14 +25,14 @@ mod yaml_tests;
 use std::path::Path;
 
 pub use self::command::{ProgramCommand, Transport};
-pub use self::grants::{Access, FileGrant, Grants, PolicyHints, Profile};
+pub use self::grants::{Access, FileGrant, GATEWAY_PORT, Grants, ListenPort, PolicyHints, Profile};
 pub use self::lane::{LaneKind, lane};
 pub use self::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, HandlerSpec, HookHint, Manifest, ManifestSubscription,
     McpServer, Publication, Schedule, Scope, SecretNeed, ToolHint,
 };
 pub use self::read::matcher as read_matcher;
-pub use self::read::{interface, variable};
+pub use self::read::{interface, listen_port, variable};
 pub use self::user_settings::{ENABLED, REPLACE, enabled_by_user, own_settings, replaces_built_in};
 use self::yaml::{Codes, Format, YamlRead, YamlRejected, YamlSource};
 use crate::problem::{Code, Problem};

@@ -158,6 +158,8 @@ codes! {
     PackagesFailed = "4203", "The packages of an extension could not be installed", "Fix the requirement that the installer's message names, or check the network.";
     PackagesRefused = "4204", "A requirement of an extension is refused", "Name packages of the index, with versions if needed; paths, URLs and options are not accepted.";
     InterpreterMissing = "4205", "The interpreter that an extension needs is not installed", "Install it on the `PATH`, and start again.";
+    ListenDenied = "4211", "An extension may not listen on a port", "`holdfast ext grant ID --listen PORT` grants a port from 1024 of the loopback to a program or a Python file.";
+    PortUnavailable = "4212", "A port that an extension listens on is in use", "Stop what uses the port, or set another one for the extension; then run `holdfast ext restart ID`.";
     PluginRefused = "4401", "Native plugins are loaded under the profile `trusted` only", "Read its code: nothing confines a plugin. If you trust it like this program, set `profile: trusted` in `config/policy.yaml`; otherwise build it as a component or a program.";
     PluginStuck = "4402", "A native plugin does not return from a call", "Code in this process cannot be stopped: restart the program (`holdfast restart`), and fix the plugin so that it heeds `cancel`.";
     RemoteUnavailable = "4411", "A remote is not available", "Check that the other Holdfast is up and serves at the address shown, then run `holdfast ext restart ID`.";
@@ -176,6 +178,9 @@ codes! {
     McpLogin = "4424", "An MCP server requires a login", "Store a token with `holdfast secret set NAME` and send it: `headers: { Authorization: 'Bearer ${NAME}' }`.";
     McpUnknown = "4425", "There is no such MCP server", "Run `holdfast mcp list` to see the servers.";
     McpImport = "4426", "The file with MCP servers cannot be imported", "Name a JSON file with an object `mcpServers`.";
+    PackFailed = "4431", "A pack could not be loaded", "Read the reason; `holdfast ext restart ID` tries again once it is fixed.";
+    KindUnconsumed = "4432", "Nothing consumes what an extension registers", "Nothing to do if the rest of the extension is what you use; `holdfast docs packs` lists the kinds.";
+    PackUnresponsive = "4433", "A pack keeps its process busy", "Its code does not return to the event loop: report it to its author. The process was stopped, and is started again.";
     ModelFailed = "5001", "The model did not answer", "Check the provider's status and your key; the attempts are in the log.";
     ModelUnknown = "5002", "There is no such model", "Run `holdfast model list` to see what is configured.";
     ModelKey = "5003", "The provider rejected the key", "Check that the key shown is set, complete and still valid.";

@@ -12,11 +12,12 @@ use serde_json::{Map, Value};
 
 use crate::agents::AgentMode;
 use crate::content::Content;
-use crate::exports::{AgentExport, Exports, Named, RendererFeatures};
+use crate::exports::{AgentExport, DescriptorSheet, Exports, Named, RendererFeatures, ToolNeeds};
 use crate::hook::{Artifact, Decision, HookInput, HookPoint};
 use crate::host_call::{HostCall, HostCallKind};
 use crate::ids::{AgentId, CallId, ExtensionId, HookId, Millis, ModelName, ToolName};
 use crate::log::LogLevel;
+use crate::manifest::SecretNeed;
 use crate::message::TurnView;
 use crate::problem::Fault;
 use crate::registry::ChannelFeatures;
@@ -47,6 +48,8 @@ pub enum ToExtension {
     Destroy,
     /// A health check, answered by `true` or `false`.
     Health,
+    /// Is there something that answers? Answered at once, by anything. Only the workers of this program are asked.
+    Ping,
     /// Run a scheduled task; answered by `{"text": …}` to tell the user something, or by `null`.
     Task {
         /// The task.
@@ -131,10 +134,16 @@ pub struct ProcessHello {
     /// The names of the secrets that it is granted. Their values are read with the host call `secret.get`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
+    /// What the settings say of a pack: its options, its priority, and the names of the secrets that it knows by other ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pack: Option<Value>,
+    /// The names of secrets, by the ids that packs know them by.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub catalogue: BTreeMap<String, String>,
 }
 
 /// What this host understands.
-pub const FEATURES: &[&str] = &["ask", "cancel", "log", "progress", "update"];
+pub const FEATURES: &[&str] = &["ask", "cancel", "connecting", "log", "progress", "update"];
 
 /// What a process is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -176,6 +185,12 @@ pub struct ProcessWelcome {
     /// What it needs of the host's `features`. Without them it is not loaded.
     #[serde(default)]
     pub requires: Vec<String>,
+    /// What it registers of other kinds, and the hooks that belong to one thing.
+    #[serde(default)]
+    pub descriptors: Vec<DescriptorSheet>,
+    /// What went wrong with parts of it, each with its reason. It is logged, and nothing else is affected.
+    #[serde(default)]
+    pub problems: Vec<String>,
 }
 
 impl ProcessWelcome {
@@ -190,6 +205,13 @@ impl ProcessWelcome {
 
     /// What it registers, and under which names.
     pub fn exports(&self) -> Exports {
+        let needs =
+            self.tools.iter().filter(|tool| tool.priority.is_some() || !tool.required_secrets.is_empty());
+        let needs = needs.map(|tool| {
+            let required_secrets = tool.required_secrets.clone();
+            (tool.name.clone(), ToolNeeds { priority: tool.priority, required_secrets })
+        });
+        let needs = needs.collect();
         let tools = self.tools.iter().cloned().map(ToolSpec::from);
         let asked = self.agent.iter().map(|agent| (agent, AgentMode::Tool));
         let handed = self.handoff.iter().map(|agent| (agent, AgentMode::Handoff));
@@ -203,6 +225,8 @@ impl ProcessWelcome {
         let streams = Role::StreamingChannel;
         Exports {
             tools: tools.collect(),
+            needs,
+            descriptors: self.descriptors.clone(),
             agent,
             points: self.hooks.clone(),
             priorities: self.priorities.clone(),
@@ -264,6 +288,12 @@ pub struct ToolSheet {
     /// How a surface may show calls and results.
     #[serde(default)]
     pub render: Option<Value>,
+    /// Its priority among tools of this name; the extension's if left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i32>,
+    /// The secrets that it needs, by name. While one of them is missing that is not optional, it is not registered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required_secrets: Vec<SecretNeed>,
 }
 
 fn any_object() -> Value {
@@ -281,6 +311,8 @@ impl From<ToolSheet> for ToolSpec {
             timeout_ms,
             concurrency,
             render,
+            priority: _,
+            required_secrets: _,
         } = sheet;
         Self {
             name,
@@ -311,6 +343,16 @@ pub struct ProcessTurn {
     pub channel: String,
     /// The user, where there is one.
     pub user: Option<String>,
+    /// For an agent's code: what the user said, of which the task may be a part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_message: Option<String>,
+    /// For an agent's code: what all that follows from it has in common, which is the id of the event that brought it, or else the session and the number of its
+    /// frame.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<String>,
+    /// For an agent's code: the summary that the conversation was last compacted to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation_summary: Option<String>,
 }
 
 impl From<&TurnView> for ProcessTurn {
@@ -321,6 +363,9 @@ impl From<&TurnView> for ProcessTurn {
             agent: view.agent.clone(),
             channel: view.origin.channel.clone(),
             user: view.origin.user.clone(),
+            user_message: None,
+            correlation_id: None,
+            conversation_summary: None,
         }
     }
 }
@@ -531,16 +576,27 @@ impl From<HookVerdict> for Decision {
     }
 }
 
-/// What a process asks of its host. `ask` is a request, the others are notifications.
+/// What a process asks of its host. `ask` and `connecting` are requests, the others are notifications.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "method", content = "params", rename_all = "snake_case")]
 pub enum ToHost {
     /// In the middle of a call; answered by what was asked for.
     Ask(HostQuestion),
+    /// The next connection belongs to this call, which is not a hook. Answered by `null`. Without it, a connection that is made while a
+    /// hook is open counts as the hook's and is refused.
+    Connecting(ConnectingCall),
     /// A line for the log.
     Log(LogLine),
     /// The progress of a call, shown to clients. It is provisional: only the call's result is recorded.
     Progress(CallStep),
+}
+
+/// A call that is about to connect to a host.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectingCall {
+    /// The host's request that is being worked on.
+    pub call: u64,
 }
 
 /// A step of a call that is under way.

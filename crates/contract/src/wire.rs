@@ -16,12 +16,12 @@ use crate::digest::Digest;
 use crate::hook::{Decision, HookInput};
 use crate::host_call::HostCall;
 use crate::ids::{CallId, Millis, ToolName};
-use crate::manifest::{self, Grants, Manifest, Scope};
+use crate::manifest::{self, Grants, LaneKind, Manifest, Scope};
 use crate::message::TurnView;
 use crate::problem::{Code, Fault, Problem};
 use crate::registry::{Descriptor, ExtensionRef};
 use crate::role::RoleSet;
-use crate::system_frames::LifecycleCommand;
+use crate::system_frames::{LifecycleCommand, PortUse};
 
 /// Something that will be there later.
 pub type Later<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -122,6 +122,11 @@ pub trait Instance: Send + Sync {
         None
     }
 
+    /// The connections to the ports that it listens on, since this was asked last.
+    fn take_port_use(&self) -> Vec<PortUse> {
+        Vec::new()
+    }
+
     /// A new instance without state; `None` where one instance is shared by all callers. It must not be called again after a
     /// call has failed or was cancelled.
     fn fresh(&self) -> Option<Arc<dyn Instance>> {
@@ -185,6 +190,11 @@ impl Bundle {
             let unreadable = || Problem::new(Code::ManifestSyntax, "the manifest cannot be read");
             Problem::all(rejected.errors).unwrap_or_else(unreadable).to_fault()
         })
+    }
+
+    /// Whether its lane gives it ports to listen on.
+    pub fn can_listen(&self) -> bool {
+        [LaneKind::Process, LaneKind::Python, LaneKind::Node].iter().any(|lane| lane.as_str() == self.lane)
     }
 
     /// The digest that grants are tied to: what the author wrote, and nothing of what the user sets.

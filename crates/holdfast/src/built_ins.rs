@@ -25,12 +25,13 @@ pub fn make(ground: &BuiltInContext<'_>) -> BuiltIns {
             warnings.push(problem.with(Severity::Warning));
         }
     }
-    let named = ground.workspace.map(|folder| Workspace::new(folder, ground.home.canonical()));
+    let (home, usual) = (ground.home.canonical(), ground.home.usual());
+    let named = ground.workspace.map(|folder| Workspace::apart_from(folder, &home, usual));
     let named = named.transpose().unwrap_or_else(|problem| {
         warnings.push(problem.with(Severity::Warning));
         None
     });
-    let workspaces = Workspaces::new(ground.home.canonical(), named);
+    let workspaces = Workspaces::new(&home, named).apart_from(usual);
     extensions.push(holdfast_ext_files::extension(workspaces.clone()));
     extensions.push(shell(ground, workspaces).unwrap_or_else(|problem| {
         warnings.push(problem.with(Severity::Warning));

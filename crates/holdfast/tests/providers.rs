@@ -209,7 +209,7 @@ fn agent(scene: &Scene, id: &str, mode: &str) {
     let folder = scene.home().join("extensions").join(id);
     fs::create_dir_all(&folder).unwrap();
     let manifest = format!(
-        "id: {id}\nname: The {id}\ndescription: Knows about houses.\nagent:\n  integration_mode: {mode}\n  uses_tools: [core_tools]\n"
+        "id: {id}\nname: The {id}\ndescription: Knows about houses.\nagent:\n  integration_mode: {mode}\n  uses_tools: [core_tools]\n  parameters: {{ temperature: 0.25 }}\n"
     );
     fs::write(folder.join("manifest.yaml"), manifest).unwrap();
     fs::write(folder.join("prompt.jinja2"), "You are {{ name }}, who knows about houses.").unwrap();
@@ -259,6 +259,13 @@ fn orchestrates(shape: &Shape) {
     assert!(told("It is about a fuse box.") >= 2, "{name}: what the agent said is told");
     assert!(told("You are The sage, who knows about houses.") >= 2, "{name}: the sage has its own words");
     assert!(told("You are The helper") == 1, "{name}: and so has the helper");
+    let theirs: Vec<&String> = asked.iter().filter(|body| body.contains("who knows about houses")).collect();
+    let warm = |body: &str| body.contains("\"temperature\":0.25");
+    assert!(
+        theirs.len() >= 3 && theirs.iter().all(|body| warm(body)),
+        "{name}: their parameters: {theirs:?}"
+    );
+    assert_eq!(asked.iter().filter(|body| warm(body)).count(), theirs.len(), "{name}: theirs alone");
     server.stop();
     for session in
         ["day".to_owned(), bodies(&frames, "child.opened")[0]["child"].as_str().unwrap().to_owned()]

@@ -26,6 +26,8 @@ pub(crate) struct Surroundings {
     pub(crate) socket_folders: Vec<PathBuf>,
     /// The user's home folder, for `~`.
     pub(crate) user: Option<PathBuf>,
+    /// The homes that a command uses which names none: of `HOLDFAST_HOME`, and in the user's data folder.
+    pub(crate) usual: Vec<PathBuf>,
 }
 
 impl Home {
@@ -49,20 +51,28 @@ impl Home {
             let what = "--home is empty, perhaps because a variable is not set";
             return Err(Problem::new(Code::HomeUnavailable, what).help("Name a folder, or leave --home out."));
         }
-        let named = asked.or_else(|| set("HOLDFAST_HOME"));
-        let root = named.or_else(|| Some(data()?.join("holdfast"))).ok_or_else(|| {
+        let usual: Vec<PathBuf> =
+            set("HOLDFAST_HOME").into_iter().chain(data().map(|data| data.join("holdfast"))).collect();
+        let root = asked.or_else(|| usual.first().cloned()).ok_or_else(|| {
             let what = "no home is named, and neither XDG_DATA_HOME nor HOME is an absolute path";
             Problem::new(Code::HomeUnavailable, what).help("Name the home with --home or HOLDFAST_HOME.")
         })?;
         let short = Some(PathBuf::from("/tmp"));
         let socket_folders =
             [absolute("XDG_RUNTIME_DIR"), absolute("TMPDIR"), short].into_iter().flatten().collect();
-        Ok(Self { root: current.join(root), surroundings: Surroundings { socket_folders, user } })
+        let usual = usual.into_iter().map(|home| current.join(home)).collect();
+        Ok(Self { root: current.join(root), surroundings: Surroundings { socket_folders, user, usual } })
     }
 
     /// The folder itself, as an absolute path.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The homes that commands use which name none. They need not exist, and no workspace overlaps them either: the next command would
+    /// follow what an agent writes there.
+    pub fn usual(&self) -> &[PathBuf] {
+        &self.surroundings.usual
     }
 
     /// The folder with links resolved, as far as it exists.

@@ -53,6 +53,6 @@ pub use prompts::{ORCHESTRATOR, PromptContext, PromptTool, Prompts};
 pub use settings::{
     AgentSettings, BreakerSettings, CallSettings, Channels, HostCallRate, LimitSettings, LoadedSettings,
     LogLevelSetting, LogSettings, McpServerSettings, McpSettings, McpToolSettings, ModelSettings, Models,
-    OFFLINE, RemoteSettings, RetentionSettings, SecretPlace, SecretSettings, ServeSettings, SessionRule,
-    Settings, ToolSettings, schema,
+    OFFLINE, PackSettings, RemoteSettings, RetentionSettings, SecretPlace, SecretSettings, ServeSettings,
+    SessionRule, Settings, ToolSettings, schema,
 };

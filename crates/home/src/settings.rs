@@ -3,6 +3,7 @@
 //! Which folder file tools may touch is worked out in `workspace.rs`. Secrets are not settings.
 
 mod mcp;
+mod packs;
 mod read;
 mod write;
 
@@ -24,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::mcp::{McpServerSettings, McpSettings, McpToolSettings};
+pub use self::packs::PackSettings;
 use crate::files::{self, Bounds};
 use crate::home::Home;
 
@@ -56,6 +58,9 @@ pub struct Settings {
     /// MCP servers.
     #[serde(skip_serializing_if = "McpSettings::is_empty")]
     pub mcp: McpSettings,
+    /// Packs for Node: packages of the npm registry, and folders.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packs: Vec<PackSettings>,
     /// Channels.
     #[serde(skip_serializing_if = "Channels::is_empty")]
     pub channels: Channels,
@@ -276,6 +281,10 @@ pub struct CallSettings {
     /// How many calls of a tool run concurrently, by its name. Where the tool names fewer itself, that counts.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub per_tool: BTreeMap<ToolName, u32>,
+    /// How long a call of a tool may take, by its name, in milliseconds, in place of what the tool says. A sandboxed component stops at its
+    /// own limit, too.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub timeout_ms: BTreeMap<ToolName, Millis>,
     /// The circuit breaker of tools that fail repeatedly.
     #[serde(skip_serializing_if = "BreakerSettings::is_default")]
     pub breaker: BreakerSettings,
@@ -286,9 +295,9 @@ pub struct CallSettings {
 
 impl Default for CallSettings {
     fn default() -> Self {
-        let (per_extension, per_tool) = (BTreeMap::new(), BTreeMap::new());
+        let (per_extension, per_tool, timeout_ms) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (breaker, host_rate) = (BreakerSettings::default(), HostCallRate::default());
-        Self { at_once: 64, per_extension, per_tool, breaker, host_rate }
+        Self { at_once: 64, per_extension, per_tool, timeout_ms, breaker, host_rate }
     }
 }
 
@@ -484,6 +493,13 @@ pub struct LoadedSettings {
 }
 
 impl Settings {
+    /// The extensions that the settings name, by their manifests: MCP servers and packs. Paths begin at this folder.
+    pub fn named_extensions(&self, folder: &Path) -> BTreeMap<ExtensionId, String> {
+        let mut all = self.mcp.manifests();
+        all.extend(packs::manifests(&self.packs, folder));
+        all
+    }
+
     /// Reads the settings of a home. Without a file the defaults are in force.
     pub fn load(home: &Home) -> Result<LoadedSettings, Problem> {
         let file = home.settings_file();

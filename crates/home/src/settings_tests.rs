@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use holdfast_contract::ids::Millis;
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::message::Limits;
 use holdfast_contract::problem::Code;
@@ -30,7 +31,7 @@ limits: { max_turns: 20, max_tokens: 90_000, time_budget_ms: 60000, session_toke
 retention: { keep_days: 30, keep_frames: 1000 }
 health: { every_seconds: 60 }
 tools: { show_at_most: 20 }
-calls: { at_once: 9, per_extension: { weather: 2 }, per_tool: { shell: 1 }, breaker: { faults: 3, pause_seconds: 7 }, host_rate: { burst: 5 } }
+calls: { at_once: 9, per_extension: { weather: 2 }, per_tool: { shell: 1 }, timeout_ms: { shell: 120000 }, breaker: { faults: 3, pause_seconds: 7 }, host_rate: { burst: 5 } }
 log: { level: debug }
 remotes: { office: { address: 'office:7441', token: OFFICE_TOKEN, insecure: true, definitions: 3f79 } }
 serve: { address: '0.0.0.0:7441', tools: [file_read], callers: { laptop: LAPTOP_TOKEN }, insecure: true }
@@ -66,6 +67,7 @@ fn every_key_is_read() {
         (calls.at_once, calls.per_extension[&"weather".into()], calls.per_tool[&"shell".into()]),
         (9, 2, 1)
     );
+    assert_eq!(calls.timeout_ms[&"shell".into()], Millis(120_000));
     assert_eq!((breaker.faults, breaker.pause().0, calls.host_rate.burst), (3, 7_000, 5));
     let office = &settings.remotes["office"];
     assert_eq!((office.token.as_str(), office.definitions.as_deref()), ("OFFICE_TOKEN", Some("3f79")));
@@ -210,10 +212,10 @@ error[HF-1103]: unknown field `max_cost` in `limits`
         ),
         // What nothing reads is refused, and the rest of the file is read all the same.
         (
-            "packs: [a]\nmcp: { servers: { a: { command: x } } }\nstore: { url: 'nats://host:4222' }\nweb: { listen: '127.0.0.1:80' }\nextensions: [x]\n",
-            "error[HF-1009]: `packs` is not available in this version
-  --> s.yaml:1:8 (packs)
-  help: Remove it.
+            "packs: [{ package: a, module: b }]\nmcp: { servers: { a: { command: x } } }\nstore: { url: 'nats://host:4222' }\nweb: { listen: '127.0.0.1:80' }\nextensions: [x]\n",
+            "error[HF-1101]: `packs[0]` needs `package`, `module` or `folder`
+  --> s.yaml:1:9 (packs[0])
+  help: Name one of them: `package: \"@scope/name\"`, `module: ./pack.mjs` or `folder: ./pack`.
 error[HF-1009]: `store` is not available in this version
   --> s.yaml:3:8 (store)
   help: Remove it.
@@ -226,7 +228,7 @@ error[HF-1101]: `extensions` should be a mapping, but is a list
         ),
         (
             "overrides: { guardrial: { length-guard: { enabled: false } } }\n",
-            "error[HF-1101]: there is nothing of the kind `guardrial` to override
+            "warning[HF-1101]: nothing consumes the kind `guardrial`
   --> s.yaml:1:25 (overrides.guardrial)
   help: Did you mean `guardrail`?",
         ),
@@ -339,4 +341,57 @@ fn a_decision_about_an_extension_is_written_beside_what_is_there() {
     assert_eq!(disable(comment).unwrap(), comment.replace("true", "false"));
     let problem = Settings::parse(Path::new("settings.yaml"), b"extensions: { weather: { enabled: 1 } }\n");
     assert!(problem.is_err());
+}
+
+#[test]
+fn packs_become_manifests_of_extensions() {
+    let text = r#"
+packs:
+  - package: "@some/agentos-ext-kit@^1"
+    priority: 7
+    options: { depth: 2, secrets: { "maps.apiKey": "${MAPS_KEY}" } }
+    secrets: [OTHER]
+    network: [api.example.com]
+    tools: { look: { ask: true, timeout_ms: 5 }, hide: { enabled: false } }
+  - module: packs/notes.mjs
+    prefix: my
+  - folder: /srv/pack
+    identifier: own
+    required: true
+  - package: off
+    enabled: false
+"#;
+    let all = parse(text).named_extensions(Path::new("/home/of"));
+    let ids: Vec<_> = all.keys().map(|id| id.to_string()).collect();
+    assert_eq!(ids, ["pack-kit", "pack-notes", "pack-own"]);
+    let read = |id: &str| {
+        let text = &all[&id.into()];
+        let parsed = holdfast_contract::manifest::parse(Path::new("settings.yaml"), text).unwrap();
+        assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
+        parsed.manifest
+    };
+    let kit = read("pack-kit");
+    assert_eq!((kit.package.as_deref(), kit.priority), (Some("@some/agentos-ext-kit@^1"), Some(7)));
+    assert_eq!(kit.grants.secrets, ["MAPS_KEY", "OTHER"]);
+    assert_eq!(kit.policy.ask, ["look"]);
+    let pack = &kit.config["pack"];
+    assert_eq!(pack["options"], json!({ "depth": 2 }), "without the secrets");
+    assert_eq!(pack["secrets"], json!({ "maps.apiKey": "MAPS_KEY" }));
+    assert_eq!((&pack["disabled"], &pack["order"]), (&json!(["hide"]), &json!(0)));
+    assert_eq!(read("pack-notes").package.as_deref(), Some("/home/of/packs/notes.mjs"));
+    assert_eq!(read("pack-own").config["pack"]["required"], true);
+    for (wrong, why) in [
+        ("[{}]", "needs `package`, `module` or `folder`"),
+        ("[{ package: a }, { package: '@b/a' }]", "another pack is known as `a` too"),
+        ("[{ package: ./a }]", "is not the name of a package"),
+        ("[{ folder: ~/a }]", "is not where a pack can be found"),
+        ("[{ package: a, options: { secrets: { key: 'sk-123' } } }]", "is not the name of a secret"),
+        ("[{ package: a, factory: x }]", "unknown field `factory`"),
+        ("[{ package: A B }]", "cannot be known as"),
+        ("[{ package: a, prefix: '' }]", "`prefix` has other signs"),
+    ] {
+        let rejected = Settings::parse(Path::new("s.yaml"), format!("packs: {wrong}\n").as_bytes());
+        let errors = rejected.err().map(|rejected| format!("{:?}", rejected.errors)).unwrap_or_default();
+        assert!(errors.contains(why), "{wrong}: {errors}");
+    }
 }

@@ -19,8 +19,9 @@ impl Settings {
         let folder = named.map_or_else(|| current.to_owned(), |text| current.join(expand(text, home)));
         let folder = canonical(&folder);
         // What decides in the home may be linked from elsewhere, and counts where it really is.
-        let linked = linked_places(home.root(), DECIDING_FOLDERS);
-        let places = places(home.root()).into_iter().chain(linked);
+        let homes = std::iter::once(home.root()).chain(home.usual().iter().map(PathBuf::as_path));
+        let places =
+            homes.flat_map(|home| places(home).into_iter().chain(linked_places(home, DECIDING_FOLDERS)));
         let overlaps = |place: &PathBuf| folder.starts_with(place) || place.starts_with(&folder);
         if let Some(place) = places.into_iter().find(overlaps) {
             let what = format!("the workspace {} and the home {} overlap", folder.display(), place.display());

@@ -33,12 +33,15 @@ pub(crate) struct RegisteredDescriptor<'a> {
     pub descriptor: &'a Descriptor,
     /// The priority of the extension's descriptors that name none.
     pub priority: Option<i32>,
+    /// The place of the extension in the user's list, if it has one.
+    pub order: Option<u32>,
     /// When the extension took over, among all.
     pub registered: u64,
 }
 
 /// The registry that these descriptors make under the user's overrides, and its stacks. The extension that an override names is on
-/// top. Priority is the override's, else the descriptor's, else the extension's, else 0; among equals the latest is on top.
+/// top. Priority is the override's, else the descriptor's, else the extension's, else 0; among equals the last in the user's list, or the
+/// latest, is on top.
 pub(crate) fn build<'a>(
     policy: Option<Digest>,
     overrides: &Overrides,
@@ -77,10 +80,10 @@ fn override_of<'o>(overrides: &'o Overrides, it: &RegisteredDescriptor<'_>) -> O
 }
 
 /// The sort key of a descriptor within its stack: the first is the active one.
-fn rank(overridden: &Override, it: &RegisteredDescriptor<'_>) -> Reverse<(bool, i32, u64)> {
+fn rank(overridden: &Override, it: &RegisteredDescriptor<'_>) -> Reverse<(bool, i32, Option<u32>, u64)> {
     let named = overridden.extension.as_ref() == Some(&it.extension.id);
     let priority = overridden.priority.or(it.descriptor.priority).or(it.priority).unwrap_or(0);
-    Reverse((named, priority, it.registered))
+    Reverse((named, priority, it.order, it.registered))
 }
 
 /// Adds what a stack registers, the active descriptor first. The priority is the one that the user sets.
@@ -100,12 +103,15 @@ fn add_stack(registry: &mut Registry, stack: &[RegisteredDescriptor<'_>], priori
         }
         // The policy's name is reserved.
         Payload::Hook(_) if descriptor.id.as_str() == HookId::POLICY => {}
-        Payload::Hook(spec) => registry.hooks.push(HookEntry {
-            id: descriptor.id.as_str().into(),
-            extension: Arc::clone(extension),
-            spec: HookSpec { priority: priority.unwrap_or(spec.priority), ..spec.clone() },
-            outage: None,
-        }),
+        Payload::Hook(_) | Payload::Hooks(_) => {
+            let hooks = descriptor.hooks().iter().enumerate().map(|(index, spec)| HookEntry {
+                id: descriptor.hook_id(&extension.id, index),
+                extension: Arc::clone(extension),
+                spec: HookSpec { priority: priority.unwrap_or(spec.priority), ..spec.clone() },
+                outage: None,
+            });
+            registry.hooks.extend(hooks);
+        }
         Payload::Agent(agent) => {
             registry.agents.push(agent.as_ref().clone());
             for (agent, spec) in agent_tools(agent) {

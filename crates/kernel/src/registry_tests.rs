@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_contract::hook::{HookPoint, HookSpec};
 use holdfast_contract::ids::*;
+use holdfast_contract::names::UnusedOverride;
 use holdfast_contract::problem::Code;
 use holdfast_contract::registry::*;
 use holdfast_contract::system_frames::*;
@@ -211,10 +212,74 @@ fn a_hook_is_overridden_by_what_it_is_and_by_its_extension() {
     assert_eq!(hooks(&mut scene), ["a/0 100", "a/1 100"]);
     set(&mut scene, "guardrail", "a", off());
     assert_eq!(hooks(&mut scene), ["a/1 100"]);
-    assert_eq!(scene.system.unused_overrides(), Vec::new());
+    assert!(scene.system.unused_overrides().is_empty());
     set(&mut scene, "response-processor", "a", Override { priority: Some(7), ..Override::default() });
     assert_eq!(hooks(&mut scene), ["a/0 100", "a/1 7"]);
     set(&mut scene, "guardrail", "aa", off());
     assert_eq!(hooks(&mut scene), ["a/0 100", "a/1 100"]);
-    assert_eq!(scene.system.unused_overrides(), [("guardrail".into(), "aa".into())]);
+    let unused = UnusedOverride { kind: "guardrail".into(), id: "aa".into(), similar: Some("a".into()) };
+    assert_eq!(scene.system.unused_overrides(), [unused]);
+}
+
+/// The hooks of one guardrail: of questions and of answers.
+fn guardrail(id: &str) -> Descriptor {
+    let points = [HookPoint::SanitizeInput, HookPoint::SanitizeOutput];
+    let hooks = points.map(HookSpec::at).to_vec();
+    Descriptor {
+        kind: "guardrail".into(),
+        id: id.into(),
+        priority: None,
+        missing_secrets: Vec::new(),
+        payload: Payload::Hooks(hooks),
+    }
+}
+
+fn hook_ids(scene: &mut Scene) -> Vec<String> {
+    let view = scene.system.pin().view.clone().unwrap();
+    view.hooks.iter().map(|hook| hook.id.to_string()).collect()
+}
+
+#[test]
+fn the_hooks_of_one_descriptor_are_stacked_uncovered_and_overridden_as_a_whole() {
+    let mut scene = Scene::started();
+    for id in ["a", "b"] {
+        scene.registers.insert(id, vec![guardrail("names")]);
+    }
+    scene.find([FoundExtension { priority: Some(5), ..ext("a", &[]) }]);
+    scene.find([ext("b", &[])]);
+    scene.settle();
+    let of = |id: &str| [format!("{id}/guardrail/names/0"), format!("{id}/guardrail/names/1")];
+    assert_eq!(hook_ids(&mut scene), of("a"), "the higher priority is active");
+    set(&mut scene, "guardrail", "names", Override { extension: Some("b".into()), ..Override::default() });
+    assert_eq!(hook_ids(&mut scene), of("b"), "or the one that the user names");
+    set(&mut scene, "guardrail", "names", Override { enabled: Some(false), ..Override::default() });
+    assert!(hook_ids(&mut scene).is_empty());
+    assert!(scene.system.unused_overrides().is_empty());
+    set(&mut scene, "guardrail", "names", Override::default());
+    assert_eq!(hook_ids(&mut scene), of("a"));
+    scene.tell(ExtensionRemoved { id: "a".into() });
+    scene.settle();
+    assert_eq!(hook_ids(&mut scene), of("b"), "removing the active one uncovers the next");
+}
+
+#[test]
+fn what_nothing_consumes_is_reported_with_its_extension() {
+    let other = |kind: &str| Descriptor {
+        kind: kind.into(),
+        id: "it".into(),
+        priority: None,
+        missing_secrets: Vec::new(),
+        payload: Payload::Other(holdfast_contract::content::Content::text("it")),
+    };
+    let mut scene = Scene::started();
+    scene.registers.insert("a", vec![other("workflow"), other("guardrial"), other("channel")]);
+    scene.registers.insert("b", vec![guardrail("names")]);
+    scene.find([ext("a", &[]), ext("b", &[])]);
+    scene.settle();
+    let views: Vec<_> = scene.system.extensions().collect();
+    let reasons: Vec<String> =
+        views.iter().flat_map(|view| &view.conflicts).map(|fault| fault.message.clone()).collect();
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons[0].contains("`workflow`") && reasons[0].contains("the workflow engine"), "{reasons:?}");
+    assert!(reasons[1].contains("did you mean `guardrail`"), "{reasons:?}");
 }

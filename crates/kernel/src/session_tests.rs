@@ -53,6 +53,7 @@ fn registry(content: &str, points: &[HookPoint]) -> RegistryPin {
     let registered = descriptors.iter().map(|descriptor| RegisteredDescriptor {
         extension: &kit,
         descriptor,
+        order: None,
         priority: None,
         registered: 0,
     });

@@ -40,6 +40,8 @@ pub struct ExpectedExtension {
     pub contents: Vec<Digest>,
     /// Whether it waits for the delay before a restart.
     pub restarting: bool,
+    /// Whether no turn waits for it.
+    pub patient: bool,
 }
 
 /// The one machine behind all sessions.

@@ -103,17 +103,8 @@ impl Catalogue {
 
     /// The name under which a tool is registered: unique, and accepted by every provider.
     fn tool_name(&self, name: &str) -> ToolName {
-        let plain = format!("{}{SEPARATOR}{}", self.prefix, identifier(name));
-        let exact = identifier(name) == name && plain.len() <= MAX_NAME_CHARS;
-        let first = ToolName::from(plain.as_str());
-        if exact && !self.tools.contains_key(&first) {
-            return first;
-        }
-        let digest = Digest::of(name.as_bytes()).to_string();
-        let suffix: String = digest.chars().filter(char::is_ascii_hexdigit).take(8).collect();
-        let room = MAX_NAME_CHARS - suffix.len() - 1;
-        let start: String = plain.chars().take(room).collect();
-        format!("{start}_{suffix}").into()
+        let usual = registered_name(&self.prefix, name);
+        if self.tools.contains_key(&usual) { with_digest(&self.prefix, name) } else { usual }
     }
 
     fn command_name(&self, prompt: &str) -> String {
@@ -136,6 +127,26 @@ fn description(tool: &ToolDefinition) -> String {
         Some(title) if text.is_empty() => title,
         _ => text,
     }
+}
+
+/// The name under which the tool of a server is registered, where no other tool of the server has it.
+pub fn registered_name(prefix: &str, name: &str) -> ToolName {
+    let plain = plain_name(prefix, name);
+    let exact = identifier(name) == name && plain.len() <= MAX_NAME_CHARS;
+    if exact { plain.into() } else { with_digest(prefix, name) }
+}
+
+fn plain_name(prefix: &str, name: &str) -> String {
+    format!("{prefix}{SEPARATOR}{}", identifier(name))
+}
+
+/// A name that no other tool has: with a part of the digest of the server's name for it.
+fn with_digest(prefix: &str, name: &str) -> ToolName {
+    let digest = Digest::of(name.as_bytes()).to_string();
+    let suffix: String = digest.chars().filter(char::is_ascii_hexdigit).take(8).collect();
+    let room = MAX_NAME_CHARS - suffix.len() - 1;
+    let start: String = plain_name(prefix, name).chars().take(room).collect();
+    format!("{start}_{suffix}").into()
 }
 
 /// Letters, digits, `_` and `-`; anything else becomes `_`.

@@ -191,6 +191,7 @@ mod loading {
                 environment: vec![(NODE_OPTIONS.0.to_owned(), NODE_OPTIONS.1.into())],
                 variables: bundle.grants.environment.clone(),
                 hosts: bundle.grants.network.clone(),
+                listen: Vec::new(),
                 disk_bytes: bundle.budgets.disk_bytes,
                 socket: false,
                 report: self.confinement()?,

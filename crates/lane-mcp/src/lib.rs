@@ -25,6 +25,7 @@ mod server;
 #[cfg(target_os = "linux")]
 mod stdio;
 
+pub use crate::catalogue::registered_name;
 pub use crate::lane::{McpLane, McpPlaces};
 pub use crate::listing::{Listing, PinStore, Pins, PromptDefinition, ToolDefinition};
 pub use crate::options::McpOptions;

@@ -130,7 +130,7 @@ pub(crate) async fn start(
     calls: &Arc<ActiveCalls>,
     closed: &ClosedReason,
 ) -> Result<(ProgramTransport, ProgramGuard), Fault> {
-    let ConfinedProgram { input, output, errors, gateway, switch, exit } =
+    let ConfinedProgram { input, output, errors, gateway, switch, exit, .. } =
         ConfinedProgram::start(plan).await?;
     let kill = KillOnDrop(switch.clone());
     let no_pipe = |error: std::io::Error| {

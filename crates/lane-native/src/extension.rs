@@ -42,18 +42,7 @@ impl NativeExtension {
             version: version.into(),
             digest: Digest::ZERO,
             lane: "native".to_owned(),
-            description: String::new(),
-            depends_on: Vec::new(),
-            priority: None,
-            may_call: Vec::new(),
-            judges: Vec::new(),
-            schedules: Vec::new(),
-            subscribes: Vec::new(),
-            secrets: Vec::new(),
-            interfaces: Vec::new(),
-            setup: None,
-            built_in: None,
-            agent: None,
+            ..FoundExtension::default()
         };
         Self {
             found,

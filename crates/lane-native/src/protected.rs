@@ -16,6 +16,18 @@ pub const PROTECTED_NAMES: &[&str] = &[
     ".pre-commit*",
     "lefthook*",
     ".lefthook*",
+    // What a shell, ssh or git reads at its start, where the workspace is a user's own folder.
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".ssh",
+    ".gitconfig",
     // Shells and tools that read a folder's file when it is entered.
     ".envrc",
     ".direnv",
@@ -23,6 +35,7 @@ pub const PROTECTED_NAMES: &[&str] = &[
     ".mise*",
     "mise.*",
     ".rtx.toml",
+    ".rvmrc",
     ".tool-versions",
     // Editors.
     ".vscode",

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use holdfast_contract::manifest::DECIDING_FOLDERS;
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_untrusted_files::{FoundEntry, linked_places, walk, walk_readable};
+use holdfast_untrusted_files::{FoundEntry, linked_places, places, walk, walk_readable};
 use rustix::fs::{Mode, OFlags};
 
 use crate::mounts::Mounts;
@@ -26,6 +26,8 @@ pub struct Workspace(Arc<Held>);
 struct Held {
     path: PathBuf,
     home: PathBuf,
+    /// The homes that commands use which name none.
+    usual: Vec<PathBuf>,
     handle: OwnedFd,
 }
 
@@ -34,6 +36,15 @@ impl Workspace {
     /// the home and a folder inside it. Paths, inodes and mounts are all checked, so that neither a symbolic link nor a bind mount
     /// hides an overlap.
     pub fn new(root: impl AsRef<Path>, home: impl AsRef<Path>) -> Result<Self, Problem> {
+        Self::apart_from(root, home, &[])
+    }
+
+    /// The same for a folder that must not overlap other homes either, which need not exist: those that commands use which name none.
+    pub fn apart_from(
+        root: impl AsRef<Path>,
+        home: impl AsRef<Path>,
+        usual: &[PathBuf],
+    ) -> Result<Self, Problem> {
         let path = canonical(root.as_ref())?;
         let home = canonical(home.as_ref())?;
         let refused = |why: &str| Err(refusal(format!("{} cannot be a workspace: {why}", path.display())));
@@ -47,19 +58,27 @@ impl Workspace {
             return refused("it lies in the home folder");
         }
         let handle = open_folder(&path)?;
-        let home_handle = open_folder(&home)?;
-        if ancestors(&home_handle)?.contains(&identity(&handle)?) {
-            return refused("the home folder lies in it, by another path");
-        }
-        if ancestors(&handle)?.contains(&identity(&home_handle)?) {
-            return refused("it lies in the home folder, by another path");
-        }
         let mounts = Mounts::of_this_process()
             .map_err(|error| refusal(format!("the list of mounts cannot be read: {error}")))?;
-        if mounts.is_some_and(|mounts| mounts.overlap(&path, &home)) {
-            return refused("through a mount it overlaps the home folder");
+        let existing = usual.iter().filter_map(|other| other.canonicalize().ok());
+        for home in std::iter::once(home.clone()).chain(existing) {
+            let home_handle = open_folder(&home)?;
+            if ancestors(&home_handle)?.contains(&identity(&handle)?) {
+                return refused("the home folder lies in it, by another path");
+            }
+            if ancestors(&handle)?.contains(&identity(&home_handle)?) {
+                return refused("it lies in the home folder, by another path");
+            }
+            if mounts.as_ref().is_some_and(|mounts| mounts.overlap(&path, &home)) {
+                return refused("through a mount it overlaps the home folder");
+            }
         }
-        Ok(Self(Arc::new(Held { path, home, handle })))
+        let inside = |place: &PathBuf| place.starts_with(&path) || path.starts_with(place);
+        if let Some(place) = usual.iter().flat_map(|other| places(other)).find(inside) {
+            let place = place.display();
+            return refused(&format!("it overlaps {place}, the home of commands that name none"));
+        }
+        Ok(Self(Arc::new(Held { path, home, usual: usual.to_vec(), handle })))
     }
 
     /// Its canonical path, for messages and for programs that need one. Tools open files from its handle.
@@ -72,10 +91,15 @@ impl Workspace {
         &self.0.home
     }
 
+    pub(crate) fn usual(&self) -> &[PathBuf] {
+        &self.0.usual
+    }
+
     /// Refuses the workspace if something that decides in the home is a link that leads into it, or through it.
     pub(crate) fn check_links(&self) -> Result<(), Fault> {
         let inside = |place: &PathBuf| place.starts_with(&self.0.path) || self.0.path.starts_with(place);
-        match linked_places(&self.0.home, DECIDING_FOLDERS).into_iter().find(inside) {
+        let homes = std::iter::once(&self.0.home).chain(&self.0.usual);
+        match homes.flat_map(|home| linked_places(home, DECIDING_FOLDERS)).find(inside) {
             None => Ok(()),
             Some(place) => {
                 let (path, place) = (self.0.path.display(), place.display());

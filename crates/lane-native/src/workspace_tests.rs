@@ -43,6 +43,34 @@ fn a_workspace_that_overlaps_the_home_is_refused() {
     }
 }
 
+// Finding N6: a command that names another home is started where the usual one is or will be.
+#[test]
+fn a_workspace_that_overlaps_the_usual_home_is_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let at = |path: &str| scratch.path().canonicalize().unwrap().join(path);
+    for folder in ["home", "user/project", "user/data/holdfast/extensions", "linked/guard", "work"] {
+        fs::create_dir_all(at(folder)).unwrap();
+    }
+    symlink(at("linked"), at("through")).unwrap();
+    symlink(at("linked/guard"), at("user/data/holdfast/extensions/guard")).unwrap();
+    let usual = [at("user/data/holdfast"), at("user/missing/holdfast"), at("through/holdfast")];
+    let workspaces = Workspaces::new(at("home"), None).apart_from(&usual);
+    for refused in ["user", "user/data", "user/data/holdfast/extensions", "linked"] {
+        let problem = workspaces.check(at(refused)).unwrap_err();
+        assert!(problem.what.contains("cannot be a workspace"), "{refused}: {problem}");
+    }
+    for allowed in ["work", "user/project"] {
+        workspaces.check(at(allowed)).unwrap();
+    }
+    // What an extension of the usual home is linked from decides there.
+    let turn = |folder: &str| {
+        let workspace = Some(at(folder).to_str().unwrap().into());
+        workspaces.of(&TurnContext { workspace, ..TurnContext::default() })
+    };
+    turn("work").unwrap();
+    assert_eq!(turn("linked/guard").unwrap_err().code, Code::WorkspaceOverlap);
+}
+
 #[test]
 fn overlapping_mounts_are_detected() {
     let mounts = Mounts::parse(

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use holdfast_contract::message::TurnContext;
-use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::problem::{Code, Fault, Problem};
 
 use crate::workspace::Workspace;
 
@@ -12,6 +12,8 @@ use crate::workspace::Workspace;
 #[derive(Clone, Debug)]
 pub struct Workspaces {
     home: PathBuf,
+    /// The homes that commands use which name none.
+    usual: Vec<PathBuf>,
     /// For sessions without a workspace of their own.
     default: Option<Workspace>,
 }
@@ -19,7 +21,18 @@ pub struct Workspaces {
 impl Workspaces {
     /// The workspaces of a home's sessions.
     pub fn new(home: impl AsRef<Path>, default: Option<Workspace>) -> Self {
-        Self { home: home.as_ref().to_owned(), default }
+        Self { home: home.as_ref().to_owned(), usual: Vec::new(), default }
+    }
+
+    /// None of them overlaps these homes either, which need not exist.
+    pub fn apart_from(mut self, usual: &[PathBuf]) -> Self {
+        self.usual = usual.to_vec();
+        self
+    }
+
+    /// Checks a folder as if it were a workspace.
+    pub fn check(&self, folder: impl AsRef<Path>) -> Result<Workspace, Problem> {
+        Workspace::apart_from(folder, &self.home, &self.usual)
     }
 
     /// The home folder, which no workspace overlaps.
@@ -39,7 +52,7 @@ impl Workspaces {
             default.check_links()?;
             return Ok(default);
         };
-        let found = Workspace::new(&**own, &self.home).map_err(|problem| problem.to_fault())?;
+        let found = self.check(&**own).map_err(|problem| problem.to_fault())?;
         // The path was recorded with its links resolved. If it leads elsewhere now, it is another folder than the user started in.
         if found.path() != Path::new(&**own) {
             let what = format!(
@@ -56,6 +69,10 @@ impl Workspaces {
 /// One folder for all sessions without their own.
 impl From<Workspace> for Workspaces {
     fn from(workspace: Workspace) -> Self {
-        Self { home: workspace.home().to_owned(), default: Some(workspace) }
+        Self {
+            home: workspace.home().to_owned(),
+            usual: workspace.usual().to_vec(),
+            default: Some(workspace),
+        }
     }
 }

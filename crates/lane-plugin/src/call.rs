@@ -13,9 +13,11 @@ use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::protocol::{CallStep, HostQuestion, LogLine, RpcError, ToExtension, plain};
+use holdfast_contract::protocol::{
+    CallStep, HostQuestion, LogLine, QuestionUpdate, RpcError, ToExtension, plain,
+};
 use holdfast_contract::role::Role;
-use holdfast_contract::wire::Host;
+use holdfast_contract::wire::{CallUpdate, Host, Later, UpdateSink};
 use holdfast_jsonrpc::error_code::{INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR};
 use holdfast_jsonrpc::{RpcMessage, encode_request, encode_response};
 use parking_lot::Mutex;
@@ -27,6 +29,8 @@ use tokio::sync::{oneshot, watch};
 use crate::crash::{Mark, marked};
 use crate::library::{Answers, Library};
 
+/// What this lane understands. A plugin connects without a gateway, so that it has nothing to announce.
+pub(crate) const FEATURES: &[&str] = &["ask", "cancel", "log", "progress", "update"];
 /// The longest message that either side may send.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 8 << 20;
 /// How long a new call waits for one that was given up to return.
@@ -268,7 +272,7 @@ impl Answers for HostLink {
     fn answer(&self, message: &[u8]) -> Vec<u8> {
         match RpcMessage::<RpcError>::parse(message) {
             Ok(RpcMessage::Request { id, method, params }) if method == "ask" => {
-                said(&id, read(params).and_then(|question| self.ask(question)))
+                said(&id, read(params).and_then(|question| self.ask(&id, question)))
             }
             Ok(RpcMessage::Request { id, method, .. }) => {
                 let message = format!("there is no request `{method}`");
@@ -295,7 +299,7 @@ impl Answers for HostLink {
 }
 
 impl HostLink {
-    fn ask(&self, question: HostQuestion) -> Result<Value, RpcError> {
+    fn ask(&self, id: &Value, question: HostQuestion) -> Result<Value, RpcError> {
         if question.call != self.id || !self.image.is_wanted(self.id) {
             return Err(refused(Code::ToolCancelled, format!("no call {} is under way", question.call)));
         }
@@ -308,7 +312,7 @@ impl HostLink {
             let message = format!("one call may ask the host {most} times");
             return Err(refused(Code::HostCallsExhausted, message));
         }
-        let timeout = question.timeout_ms;
+        let (timeout, updates) = (question.timeout_ms, question.updates);
         let call = HostCall::try_from(question).map_err(|message| RpcError {
             code: INVALID_PARAMS,
             message,
@@ -316,9 +320,16 @@ impl HostLink {
         })?;
         let (host, (done, answer)) = (self.host.clone(), mpsc::sync_channel(1));
         let mut given_up = self.given_up.clone();
+        let sink =
+            PluginUpdates { image: self.image.clone(), question: id.clone(), terms: self.terms.clone() };
         self.runtime.spawn(async move {
+            let answer = if updates {
+                host.call_streamed(call, timeout, Arc::new(sink))
+            } else {
+                host.call_within(call, timeout)
+            };
             let answer = tokio::select! {
-                answer = host.call_within(call, timeout) => answer,
+                answer = answer => answer,
                 // A call that nobody waits for must not wait for an answer either, or it would never return.
                 _ = given_up.wait_for(|given_up| *given_up) => {
                     Err(Fault::new(Code::ToolCancelled, "the call was given up"))
@@ -367,6 +378,30 @@ impl HostLink {
             let dropped = "log limit reached; further lines of this call are dropped";
             sink(&self.terms.id, LogLevel::Warning, dropped);
         }
+    }
+}
+
+/// Tells a plugin what happens while one of its questions is answered, on a thread of its own: the one that asked waits for the answer.
+struct PluginUpdates {
+    image: Arc<Image>,
+    question: Value,
+    terms: Terms,
+}
+
+impl UpdateSink for PluginUpdates {
+    fn send(&self, update: CallUpdate) -> Later<()> {
+        let message = ToExtension::Update(QuestionUpdate::new(self.question.clone(), update));
+        let (image, link) = (self.image.clone(), NoLink(self.terms.clone()));
+        let told = encoded(None, &message).map(|message| {
+            let mark = image.mark;
+            on_marked_thread(mark, move || drop(image.library.call(&link, &message, MAX_MESSAGE_BYTES)))
+        });
+        Box::pin(async move {
+            // One that is too long for a message is left out: the answer has all of the text.
+            if let Ok(told) = told {
+                let _done = told.await;
+            }
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::{
-    FEATURES, HookRequest, HookVerdict, PROTOCOL, ProcessWelcome, ToExtension, ToolRequest, plain,
+    HookRequest, HookVerdict, PROTOCOL, ProcessWelcome, ToExtension, ToolRequest, plain,
 };
 use holdfast_contract::registry::Descriptor;
 use holdfast_contract::role::{Role, RoleSet};
@@ -17,7 +17,7 @@ use holdfast_contract::wire::{Call, Host, Instance, InstanceCapabilities, Later,
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::call::{Image, Terms};
+use crate::call::{FEATURES, Image, Terms};
 
 /// How long a plugin may take to be loaded, and to answer `hello`.
 pub(crate) const HELLO_TIMEOUT: Duration = Duration::from_secs(20);

@@ -10,13 +10,13 @@ use holdfast_contract::digest::Digest;
 use holdfast_contract::log::LogSink;
 use holdfast_contract::manifest::LaneKind;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_contract::protocol::{FEATURES, PROTOCOL, ProcessHello, ToExtension, plain};
+use holdfast_contract::protocol::{PROTOCOL, ProcessHello, ToExtension, plain};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
 use holdfast_untrusted_files::remove_tree;
 use parking_lot::Mutex;
 
-use crate::call::{Image, MAX_MESSAGE_BYTES, Terms, on_marked_thread};
+use crate::call::{FEATURES, Image, MAX_MESSAGE_BYTES, Terms, on_marked_thread};
 use crate::crash::{Mark, left_behind, watch};
 use crate::instance::{HELLO_TIMEOUT, PluginInstance, welcome};
 use crate::library::Library;
@@ -99,6 +99,8 @@ impl PluginLane {
             features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
             manifest: serde_json::to_value(&manifest).unwrap_or_default(),
             secrets: bundle.grants.secrets.clone(),
+            pack: None,
+            catalogue: Default::default(),
         });
         let welcome = welcome(&image, &hello).await?;
         let descriptors = welcome.exports().descriptors(&manifest)?;

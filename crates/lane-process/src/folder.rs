@@ -1,19 +1,24 @@
 //! An activation on disk: its files, copied from the vault, and everything that its process is started with.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Manifest, ProgramCommand};
+use holdfast_contract::manifest::{ListenPort, Manifest, ProgramCommand, Transport};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::wire::{Bundle, Vault};
 use holdfast_program::{GrantedPaths, lay_out};
 use holdfast_sandbox::SandboxReport;
 use holdfast_untrusted_files::TempFolder;
+use serde_json::Value;
 
-use crate::lane::{Places, PythonInterpreter};
+use crate::lane::{Places, Runner};
+use crate::node::names::TakenNames;
+use crate::node::runner::PackRunner;
 use crate::python::worker::Worker;
 
 /// How a process is started.
@@ -27,6 +32,14 @@ pub(crate) struct FolderPlan {
     /// The worker that the command starts, if it is one.
     pub worker: Option<Arc<Worker>>,
     pub manifest: Manifest,
+    /// What it is spoken to over.
+    pub transport: Transport,
+    /// The folder that it starts in.
+    pub starts_in: PathBuf,
+    /// Variables of its worker.
+    pub environment: Vec<(String, OsString)>,
+    /// What a pack is told, if it is one.
+    pub pack: Option<PackPlan>,
     /// The activation's files, removed with the last reference.
     pub code: Arc<TempFolder>,
     /// Its own writable folder.
@@ -41,12 +54,25 @@ pub(crate) struct FolderPlan {
     pub variables: Vec<String>,
     /// The granted hosts.
     pub hosts: Vec<String>,
+    /// The granted ports to listen on.
+    pub listen: Vec<ListenPort>,
     /// Whether packages were installed for it.
     pub has_packages: bool,
     /// Its disk quota in bytes.
     pub disk_bytes: u64,
     /// The confinement that this machine offers.
     pub report: SandboxReport,
+}
+
+/// What a pack is told of itself. It is activated when its process starts, and registers only then what it has.
+#[derive(Clone, Debug)]
+pub(crate) struct PackPlan {
+    /// What the settings say of it.
+    pub settings: Value,
+    /// The names of secrets, by the ids that packs know them by.
+    pub catalogue: BTreeMap<String, String>,
+    /// The names that it does not get for its tools.
+    pub taken: Arc<TakenNames>,
 }
 
 fn failed(path: &Path, error: impl std::fmt::Display) -> Fault {
@@ -59,37 +85,51 @@ pub(crate) fn plan(
     bundle: &Bundle,
     vault: &dyn Vault,
     places: &Places,
-    python: Option<PythonInterpreter>,
+    runner: Option<Runner>,
     report: SandboxReport,
 ) -> Result<FolderPlan, Fault> {
     let manifest = bundle.parsed()?;
-    let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `command`");
-    let (command, worker) = match &python {
-        None => (manifest.command.clone(), None),
-        Some(python) => {
-            let worker = python.worker.clone();
-            (worker.command(&python.executable, &bundle.entrypoint), Some(worker))
-        }
-    };
-    let command = command.ok_or_else(missing)?;
     let granted = GrantedPaths::new(&bundle.grants.files, &places.home)?;
     let data = places.data.join(extension.id.as_str());
     fs::create_dir_all(&data).map_err(|error| failed(&data, error))?;
     let code = Arc::new(lay_out(bundle, vault, &places.code)?);
-    let mut readable = Vec::new();
-    let has_packages = python.as_ref().is_some_and(|python| python.has_packages);
-    let identity = python.map(|python| {
-        readable.push(python.worker.folder.clone());
-        readable.extend(python.readable);
-        format!("{} {}", crate::python::worker::digest(), python.identity)
-    });
+    let missing = || Fault::new(Code::ManifestMissingField, "the manifest has no `command`");
+    let mut starts = StartPlan {
+        transport: manifest.transport,
+        starts_in: code.path().to_owned(),
+        ..StartPlan::default()
+    };
+    let command = match runner {
+        None => manifest.command.clone(),
+        Some(Runner::Python(python)) => {
+            let command = python.worker.command(&python.executable, &bundle.entrypoint);
+            starts.readable.push(python.worker.folder.clone());
+            starts.readable.extend(python.readable);
+            starts.identity = format!("{} {}", crate::python::worker::digest(), python.identity);
+            starts.has_packages = python.has_packages;
+            starts.worker = Some(python.worker);
+            command
+        }
+        Some(Runner::Node(pack)) => {
+            let command = pack.command(code.path());
+            starts.pack_in(pack, &code, &data)?;
+            command
+        }
+    };
+    let command = command.ok_or_else(missing)?;
+    let StartPlan { identity, transport, starts_in, environment, readable, has_packages, worker, pack } =
+        starts;
     Ok(FolderPlan {
-        identity: format!("{} {}", extension.digest, identity.unwrap_or_default()),
+        identity: format!("{} {identity}", extension.digest),
         id: extension.id.clone(),
         version: extension.version.to_string(),
         command,
         worker,
         manifest,
+        transport,
+        starts_in,
+        environment,
+        pack,
         code,
         data,
         readable,
@@ -97,8 +137,38 @@ pub(crate) fn plan(
         neighbours: Vec::new(),
         variables: bundle.grants.environment.clone(),
         hosts: bundle.grants.network.clone(),
+        listen: bundle.grants.listen.clone(),
         has_packages,
         disk_bytes: bundle.budgets.disk_bytes,
         report,
     })
+}
+
+/// What the interpreter adds to how a process is started.
+#[derive(Default)]
+struct StartPlan {
+    identity: String,
+    transport: Transport,
+    starts_in: PathBuf,
+    environment: Vec<(String, OsString)>,
+    readable: Vec<PathBuf>,
+    has_packages: bool,
+    worker: Option<Arc<Worker>>,
+    pack: Option<PackPlan>,
+}
+
+impl StartPlan {
+    /// A pack starts in its data folder, where it may write, and finds its packages beside its code.
+    fn pack_in(&mut self, pack: PackRunner, code: &TempFolder, data: &Path) -> Result<(), Fault> {
+        pack.link_packages(code.path())?;
+        self.identity = pack.identity;
+        self.transport = Transport::Socket;
+        self.starts_in = data.to_owned();
+        self.environment = PackRunner::variables();
+        self.readable = pack.readable;
+        self.readable.push(code.path().to_owned());
+        self.has_packages = pack.environment.is_some();
+        self.pack = Some(pack.plan);
+        Ok(())
+    }
 }

@@ -1,6 +1,7 @@
 //! A loaded extension that is a process. The first load of an activation starts it to ask for its exports, which the vault caches.
 //! Afterwards it is started by its lifecycle or, without one, by the first call, and again by the first call after it has exited.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::Millis;
-use holdfast_contract::log::LogSink;
+use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::manifest::Scope;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::{
@@ -19,14 +20,17 @@ use holdfast_contract::protocol::{
 };
 use holdfast_contract::registry::Descriptor;
 use holdfast_contract::role::{Role, RoleSet};
-use holdfast_contract::system_frames::LifecycleCommand;
+use holdfast_contract::system_frames::{LifecycleCommand, PortUse};
 use holdfast_contract::wire::{Bundle, Call, Host, Instance, InstanceCapabilities, Later, Reply, Vault};
+use holdfast_program::PortCounters;
+use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::{Mutex, OnceCell, Semaphore};
 use tokio::time::Instant;
 
 use crate::folder::FolderPlan;
+use crate::node::names::PackNames;
 use crate::process::Process;
 use crate::process::connection::{MAX_LINE_BYTES, Terms};
 
@@ -37,6 +41,8 @@ const PACKAGES_HELLO_TIMEOUT: Duration = Duration::from_secs(60);
 const START_SLICE: Duration = Duration::from_secs(5);
 /// How long an idle process without a lifecycle is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the event loop of a pack may take to answer after a call was given up.
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A loaded extension that is a process.
 pub(crate) struct ProcessInstance(Arc<Inner>);
@@ -45,8 +51,8 @@ struct Inner {
     plan: FolderPlan,
     hello: ToExtension,
     terms: Terms,
-    welcome: ProcessWelcome,
-    capabilities: InstanceCapabilities,
+    /// Of a pack it is another one once loading has activated it.
+    exported: RwLock<Arc<Exported>>,
     /// What it registers. Empty until loading where the exports are known only after `initialize`.
     descriptors: OnceCell<Vec<Descriptor>>,
     /// Whether loading has initialised the running process.
@@ -55,8 +61,24 @@ struct Inner {
     vault: Arc<dyn Vault>,
     cache_name: String,
     state: Mutex<ProcessState>,
+    /// The connections to the ports that it listens on.
+    port_counters: Arc<PortCounters>,
     /// The time of the last call.
     last_used: parking_lot::Mutex<Instant>,
+}
+
+/// What a process is, as far as that is known.
+struct Exported {
+    welcome: ProcessWelcome,
+    capabilities: InstanceCapabilities,
+    /// The tools of a pack that have another name than it gave them.
+    names: PackNames,
+}
+
+impl Exported {
+    fn new(welcome: ProcessWelcome, names: PackNames, plan: &FolderPlan) -> Self {
+        Self { capabilities: capabilities(&welcome, plan), welcome, names }
+    }
 }
 
 /// The process of an extension.
@@ -84,6 +106,8 @@ impl ProcessInstance {
             features: FEATURES.iter().map(|feature| (*feature).to_owned()).collect(),
             manifest: serde_json::to_value(&plan.manifest).unwrap_or_default(),
             secrets: bundle.grants.secrets.clone(),
+            pack: plan.pack.as_ref().map(|pack| pack.settings.clone()),
+            catalogue: plan.pack.as_ref().map(|pack| pack.catalogue.clone()).unwrap_or_default(),
         });
         let budgets = bundle.budgets;
         let terms =
@@ -99,25 +123,26 @@ impl ProcessInstance {
                 (ProcessState::Running(Arc::new(process)), welcome)
             }
         };
-        let descriptors = if welcome.later {
-            OnceCell::new()
+        let (descriptors, names) = if welcome.later {
+            (OnceCell::new(), PackNames::default())
         } else {
-            OnceCell::from(welcome.exports().descriptors(&plan.manifest)?)
+            let (descriptors, names) = described(&plan, &welcome)?;
+            (OnceCell::from(descriptors), names)
         };
         if matches!(process, ProcessState::Running(_)) {
             vault.keep_derived(&cache_name, &serde_json::to_vec(&welcome).unwrap_or_default());
         }
         let inner = Arc::new(Inner {
-            capabilities: capabilities(&welcome),
+            exported: RwLock::new(Arc::new(Exported::new(welcome, names, &plan))),
             plan,
             hello,
             terms,
-            welcome,
             descriptors,
             initialised: AtomicBool::default(),
             vault,
             cache_name,
             state: Mutex::new(process),
+            port_counters: Arc::default(),
             last_used: parking_lot::Mutex::new(Instant::now()),
         });
         inner.stop_when_idle();
@@ -125,11 +150,21 @@ impl ProcessInstance {
     }
 }
 
-/// What a program can do. One with a lifecycle, a background loop or a channel keeps running and must not run twice.
-fn capabilities(welcome: &ProcessWelcome) -> InstanceCapabilities {
+/// What a process registers with this welcome, and the tools among it that have another name than it gave them.
+fn described(plan: &FolderPlan, welcome: &ProcessWelcome) -> Result<(Vec<Descriptor>, PackNames), Fault> {
+    let Some(pack) = &plan.pack else {
+        return Ok((welcome.exports().descriptors(&plan.manifest)?, PackNames::default()));
+    };
+    let (mut welcome, mut manifest) = (welcome.clone(), plan.manifest.clone());
+    let names = PackNames::assign(&plan.id, &pack.settings, &pack.taken, &mut welcome, &mut manifest);
+    Ok((welcome.exports().descriptors(&manifest)?, names))
+}
+
+/// What a program can do. One with a lifecycle, a background loop, a channel or a port keeps running and must not run twice.
+fn capabilities(welcome: &ProcessWelcome, plan: &FolderPlan) -> InstanceCapabilities {
     let roles: RoleSet = welcome.functions.keys().copied().collect();
     let lasting = [Role::Lifecycle, Role::Service, Role::Channel];
-    let has_lifecycle = lasting.into_iter().any(|role| roles.contains(role));
+    let has_lifecycle = lasting.into_iter().any(|role| roles.contains(role)) || !plan.listen.is_empty();
     InstanceCapabilities {
         scope: Scope::Shared,
         replayable: false,
@@ -152,6 +187,9 @@ async fn start(
     hello: &ToExtension,
     terms: &Terms,
 ) -> Result<(Process, ProcessWelcome), Fault> {
+    if let Some(worker) = &plan.worker {
+        worker.check(Path::new(plan.command.program()))?;
+    }
     let slot = start_slots().acquire().await;
     let process = Process::start(plan, terms.clone()).await?;
     if let Some(worker) = &plan.worker {
@@ -203,8 +241,13 @@ fn read<T: DeserializeOwned>(answer: Value, method: &str) -> Result<T, Fault> {
 }
 
 impl Inner {
-    /// The process. One that has exited is restarted by the first lifecycle step, or by any call if it has no lifecycle.
-    async fn process(self: &Arc<Self>, may_start: bool) -> Result<Arc<Process>, Fault> {
+    fn exported(&self) -> Arc<Exported> {
+        self.exported.read().clone()
+    }
+
+    /// The process. One that has exited is restarted by the first lifecycle step, or by any call if it has no lifecycle. A pack is then
+    /// activated with the host of that call.
+    async fn process(self: &Arc<Self>, may_start: bool, host: &Arc<dyn Host>) -> Result<Arc<Process>, Fault> {
         *self.last_used.lock() = Instant::now();
         let mut state = self.state.lock().await;
         let why = match &*state {
@@ -219,8 +262,11 @@ impl Inner {
         if let Some(why) = why.filter(|_| !may_start) {
             return Err(why);
         }
-        let (process, welcome) = start(&self.plan, &self.hello, &self.terms).await?;
-        if welcome != self.welcome {
+        let (process, mut welcome) = start(&self.plan, &self.hello, &self.terms).await?;
+        if self.plan.pack.is_some() && self.descriptors.initialized() {
+            welcome = self.initialise(&process, host).await?;
+        }
+        if welcome != self.exported().welcome {
             // Something besides its files has changed. The next load must not use the cache.
             self.vault.keep_derived(&self.cache_name, b"");
             let message = "the exports of the process have changed since it was loaded; reload it";
@@ -242,7 +288,7 @@ impl Inner {
 
     /// Stops a process without a lifecycle after an idle timeout. The next call starts it again.
     fn stop_when_idle(self: &Arc<Self>) {
-        if self.capabilities.has_lifecycle {
+        if self.exported().capabilities.has_lifecycle {
             return;
         }
         let watched = Arc::downgrade(self);
@@ -266,12 +312,11 @@ impl Inner {
 
     /// What a call needs and the extension does not have.
     fn missing(&self, call: &Call) -> Option<String> {
+        let welcome = &self.exported().welcome;
         match call {
-            Call::Task { .. } if !self.welcome.has(Role::Scheduler, "execute-task") => {
-                Some("tasks".to_owned())
-            }
-            Call::Api { .. } if self.welcome.methods.is_none() => Some("methods".to_owned()),
-            Call::Function { role, function, .. } if !self.welcome.has(*role, function) => {
+            Call::Task { .. } if !welcome.has(Role::Scheduler, "execute-task") => Some("tasks".to_owned()),
+            Call::Api { .. } if welcome.methods.is_none() => Some("methods".to_owned()),
+            Call::Function { role, function, .. } if !welcome.has(*role, function) => {
                 Some(format!("function `{function}`"))
             }
             _ => None,
@@ -281,18 +326,52 @@ impl Inner {
     /// What it registers. Where the exports are known only after `initialize`, loading initialises it, and the lifecycle does not again.
     async fn registers(self: &Arc<Self>, host: Arc<dyn Host>) -> Result<Vec<Descriptor>, Fault> {
         let described = self.descriptors.get_or_try_init(|| async {
-            let process = self.process(true).await?;
-            let request = async |message: &ToExtension| {
-                let answer = process.request(message, host.clone()).await;
-                answer.map_err(|fault| as_code(fault, Code::ExtensionFault))
-            };
-            request(&ToExtension::Initialize).await?;
-            let welcome: ProcessWelcome = read(request(&self.hello).await?, "hello")?;
-            let descriptors = welcome.exports().descriptors(&self.plan.manifest)?;
+            let process = self.process(true, &host).await?;
+            let welcome = self.initialise(&process, &host).await?;
+            let (descriptors, names) = described(&self.plan, &welcome)?;
             self.initialised.store(true, Ordering::SeqCst);
+            if self.plan.pack.is_some() {
+                for problem in welcome.problems.iter().cloned().chain(names.notes()) {
+                    self.terms.log(LogLevel::Warning, &problem);
+                }
+                // With it, the next load need not start the process. What did not work may work then.
+                let kept =
+                    welcome.problems.is_empty().then(|| serde_json::to_vec(&welcome).unwrap_or_default());
+                self.vault.keep_derived(&self.cache_name, &kept.unwrap_or_default());
+                *self.exported.write() = Arc::new(Exported::new(welcome, names, &self.plan));
+                self.stop_when_idle();
+            }
             Ok(descriptors)
         });
         described.await.cloned()
+    }
+
+    /// Initialises a process whose exports are known only afterwards, and asks for them.
+    async fn initialise(&self, process: &Process, host: &Arc<dyn Host>) -> Result<ProcessWelcome, Fault> {
+        let request = async |message: &ToExtension| {
+            let answer = process.request(message, host.clone()).await;
+            answer.map_err(|fault| as_code(fault, Code::ExtensionFault))
+        };
+        request(&ToExtension::Initialize).await?;
+        read(request(&self.hello).await?, "hello")
+    }
+
+    /// Stops a process whose code does not return to its event loop: a pack that has not heard that a call is over hears nothing else
+    /// either.
+    async fn stop_if_stuck(&self) {
+        let Some(process) = self.running().await else { return };
+        let ping = process.request(&ToExtension::Ping, Arc::new(NoHost));
+        if tokio::time::timeout(PING_TIMEOUT, ping).await.is_err() {
+            let message =
+                format!("the process was stopped: its code kept it busy for {} s", PING_TIMEOUT.as_secs());
+            self.terms.log(LogLevel::Error, &message);
+            process.stop(&Fault::new(Code::PackUnresponsive, message));
+        }
+    }
+
+    /// Listens on the ports that it was granted, from when it is started. Not before: an earlier generation may have them.
+    async fn open_ports(&self, process: &Process) -> Result<(), Fault> {
+        process.ports.open(&self.plan.id, &self.plan.listen, &self.port_counters).await
     }
 
     async fn lifecycle(
@@ -302,9 +381,16 @@ impl Inner {
     ) -> Result<Reply, Fault> {
         let (function, message) = match step {
             LifecycleCommand::Load => return self.registers(host).await.map(Reply::Descriptors),
+            // Its process is activated wherever it starts.
+            LifecycleCommand::Initialize if self.plan.pack.is_some() => {
+                if self.exported().capabilities.has_lifecycle {
+                    self.process(true, &host).await?;
+                }
+                return Ok(Reply::Done);
+            }
             LifecycleCommand::Initialize => {
                 let done = self.initialised.swap(false, Ordering::SeqCst);
-                if done && self.process(false).await.is_ok() {
+                if done && self.process(false, &host).await.is_ok() {
                     return Ok(Reply::Done);
                 }
                 ("initialize", ToExtension::Initialize)
@@ -313,22 +399,33 @@ impl Inner {
             LifecycleCommand::Stop => ("stop", ToExtension::Stop),
             LifecycleCommand::Destroy => ("destroy", ToExtension::Destroy),
         };
+        let exported = self.exported();
         let ending = matches!(step, LifecycleCommand::Stop | LifecycleCommand::Destroy);
         let process = if ending {
             // A process that does not run need not be started to be stopped.
             Ok(self.running().await)
-        } else if self.capabilities.has_lifecycle {
-            self.process(step == LifecycleCommand::Initialize).await.map(Some)
+        } else if exported.capabilities.has_lifecycle {
+            self.process(step == LifecycleCommand::Initialize, &host).await.map(Some)
         } else {
             Ok(None)
         };
+        if let Ok(Some(process)) = &process
+            && step == LifecycleCommand::Start
+        {
+            self.open_ports(process).await?;
+        }
+        let ports = process.as_ref().ok().and_then(|process| Some(process.as_ref()?.ports.clone()));
         let told = match process {
-            Ok(Some(process)) if self.welcome.has(Role::Lifecycle, function) => {
+            Ok(Some(process)) if exported.welcome.has(Role::Lifecycle, function) => {
                 let told = process.request(&message, host).await;
                 told.map(drop).map_err(|fault| as_code(fault, Code::ExtensionFault))
             }
             other => other.map(drop),
         };
+        // Closed before the generation that follows opens them.
+        if let Some(ports) = ports.filter(|_| ending) {
+            ports.release();
+        }
         if step == LifecycleCommand::Destroy {
             *self.state.lock().await = ProcessState::Stopped;
         }
@@ -339,16 +436,18 @@ impl Inner {
         if let Some(missing) = self.missing(&call) {
             return Err(Fault::new(Code::ExtensionFault, format!("`{}` has no {missing}", self.plan.id)));
         }
+        let exported = self.exported();
+        let has_lifecycle = exported.capabilities.has_lifecycle;
         let (method, message) = match call {
             Call::Lifecycle(step) => return self.lifecycle(step, host).await,
-            Call::Health if !self.welcome.has(Role::Lifecycle, "health-check") => {
-                let gone = self.capabilities.has_lifecycle && self.process(false).await.is_err();
+            Call::Health if !exported.welcome.has(Role::Lifecycle, "health-check") => {
+                let gone = has_lifecycle && self.process(false, &host).await.is_err();
                 return Ok(Reply::Health(!gone));
             }
             Call::Health => ("health", ToExtension::Health),
             Call::Hook(input) => ("hook", ToExtension::Hook(HookRequest::from(&input))),
             Call::Tool { call, tool, arguments, turn } => {
-                let turn = (&turn).into();
+                let (turn, tool) = ((&turn).into(), exported.names.own(tool));
                 ("tool", ToExtension::Tool(ToolRequest { call, tool, arguments, turn }))
             }
             Call::Task { task } => ("task", ToExtension::Task { task }),
@@ -360,7 +459,7 @@ impl Inner {
                 ("function", ToExtension::Function { role, function, arguments })
             }
         };
-        let process = self.process(!self.capabilities.has_lifecycle).await?;
+        let process = self.process(!has_lifecycle, &host).await?;
         let answer = process.request(&message, host).await;
         let answer = answer.map_err(|fault| match method {
             "hook" => as_code(fault, Code::HookFault),
@@ -383,7 +482,11 @@ impl Instance for ProcessInstance {
         let inner = self.0.clone();
         let is_lifecycle = matches!(call, Call::Lifecycle(_));
         let mut answer: Later<_> = Box::pin(async move {
+            let mut given_up = inner.plan.pack.is_some().then(|| GivenUp(Some(inner.clone())));
             let answer = inner.call(call, host).await;
+            if let Some(given_up) = &mut given_up {
+                given_up.0 = None;
+            }
             answer.map_err(|fault| match fault.code {
                 // A start that was interrupted is repeated; a call is not, because it may have had its effect.
                 Code::ProcessKilled if !is_lifecycle => Fault { code: Code::ExtensionFault, ..fault },
@@ -398,7 +501,23 @@ impl Instance for ProcessInstance {
     }
 
     fn capabilities(&self) -> InstanceCapabilities {
-        self.0.capabilities
+        self.0.exported().capabilities
+    }
+
+    fn take_port_use(&self) -> Vec<PortUse> {
+        self.0.port_counters.take()
+    }
+}
+
+/// A call to a pack. Where it is dropped before it is answered, its process is asked whether it still listens.
+struct GivenUp(Option<Arc<Inner>>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        let runtime = tokio::runtime::Handle::try_current().ok();
+        if let (Some(inner), Some(runtime)) = (self.0.take(), runtime) {
+            runtime.spawn(async move { inner.stop_if_stuck().await });
+        }
     }
 }
 

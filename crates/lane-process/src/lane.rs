@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use holdfast_contract::ids::ExtensionId;
+#[cfg(target_os = "linux")]
+use holdfast_contract::log::LogLevel;
 use holdfast_contract::log::{LogSink, ProgressSink, Sinks};
 use holdfast_contract::manifest::LaneKind;
 use holdfast_contract::problem::{Code, Fault};
@@ -13,15 +15,27 @@ use holdfast_contract::wire::{Bundle, Instance, Lane, Later, Vault};
 #[cfg(target_os = "linux")]
 use holdfast_program::keep_home_closed;
 use holdfast_sandbox::SandboxReport;
+#[cfg(target_os = "linux")]
+use holdfast_untrusted_files::ProgramSearch;
 use holdfast_untrusted_files::{TempFolder, remove_tree};
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
 
 #[cfg(target_os = "linux")]
+use crate::node::environment::NodeTools;
+#[cfg(target_os = "linux")]
+use crate::node::interpreter::Interpreter as NodeInterpreter;
+use crate::node::names::TakenNames;
+#[cfg(target_os = "linux")]
+use crate::node::runner::PackRunner;
+#[cfg(target_os = "linux")]
+use crate::node::worker::NodeWorker;
+#[cfg(target_os = "linux")]
 use crate::python::environment::PythonEnvironment;
-use crate::python::interpreter::Interpreter;
+#[cfg(target_os = "linux")]
+use crate::python::interpreter::{FoundInterpreter, Interpreter, skipped_text};
 #[cfg(target_os = "linux")]
 use crate::python::requirements::Requirements;
+#[cfg(target_os = "linux")]
 use crate::python::worker::Worker;
 
 /// How a lane starts its programs.
@@ -31,6 +45,8 @@ pub(crate) enum Starts {
     Command,
     /// The Python worker, with a file of the extension.
     Python,
+    /// The Node worker, with a pack.
+    Node,
 }
 
 /// The folders of a lane.
@@ -40,7 +56,7 @@ pub struct Places {
     pub code: PathBuf,
     /// Has a writable folder for each extension.
     pub data: PathBuf,
-    /// Has a Python environment for each set of packages.
+    /// Has an environment for each set of packages.
     pub environments: PathBuf,
     /// The home, which no program may read as a whole.
     pub home: PathBuf,
@@ -55,6 +71,7 @@ impl Places {
 }
 
 /// The Python that runs an extension.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Debug)]
 pub(crate) struct PythonInterpreter {
     /// The program.
@@ -69,17 +86,43 @@ pub(crate) struct PythonInterpreter {
     pub worker: Arc<Worker>,
 }
 
+/// What runs an extension that does not bring its own program.
+pub(crate) enum Runner {
+    Python(PythonInterpreter),
+    #[cfg(target_os = "linux")]
+    Node(PackRunner),
+}
+
+/// The machine's Node, with the worker.
+#[cfg(target_os = "linux")]
+#[derive(Clone)]
+struct NodeSetup {
+    node: NodeInterpreter,
+    worker: NodeWorker,
+}
+
 impl Starts {
     fn name(self) -> &'static str {
         match self {
             Self::Command => LaneKind::Process.as_str(),
             Self::Python => LaneKind::Python.as_str(),
+            Self::Node => LaneKind::Node.as_str(),
         }
     }
 }
 
 /// Returns whether programs must be confined by every layer, or else not run.
 pub type Demand = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// Returns the folders that agents may write. No program is taken from them.
+pub type AgentFolders = Arc<dyn Fn() -> Vec<PathBuf> + Send + Sync>;
+
+/// The machine's Python, with its worker.
+#[cfg(target_os = "linux")]
+type Python = Arc<tokio::sync::Mutex<Option<(Interpreter, Arc<Worker>)>>>;
+
+#[cfg(target_os = "linux")]
+type Node = Arc<tokio::sync::Mutex<Option<NodeSetup>>>;
 
 /// The folders of running extensions.
 type LaidOut = Arc<Mutex<HashMap<ExtensionId, Weak<TempFolder>>>>;
@@ -91,11 +134,15 @@ pub struct ProcessLane {
     places: Places,
     sinks: Sinks,
     starts: Starts,
-    interpreter: Arc<OnceCell<Interpreter>>,
-    worker: Arc<OnceCell<Arc<Worker>>>,
+    #[cfg(target_os = "linux")]
+    python: Python,
+    #[cfg(target_os = "linux")]
+    node: Node,
+    taken: Arc<TakenNames>,
     laid_out: LaidOut,
     report: Option<SandboxReport>,
     demand: Option<Demand>,
+    agent_folders: Option<AgentFolders>,
 }
 
 impl ProcessLane {
@@ -109,6 +156,17 @@ impl ProcessLane {
         Self::starting(Starts::Python, vault, places)
     }
 
+    /// A lane for packs.
+    pub fn node(vault: Arc<dyn Vault>, places: Places) -> Self {
+        Self::starting(Starts::Node, vault, places)
+    }
+
+    /// Gives packs other names for their tools than these.
+    pub fn with_taken_names(mut self, taken: TakenNames) -> Self {
+        self.taken = Arc::new(taken);
+        self
+    }
+
     fn starting(starts: Starts, vault: Arc<dyn Vault>, mut places: Places) -> Self {
         places.code.push(starts.name());
         // Files of an earlier run are stale; usually there are none.
@@ -118,11 +176,15 @@ impl ProcessLane {
             places,
             sinks: Sinks::default(),
             starts,
-            interpreter: Arc::default(),
-            worker: Arc::default(),
+            #[cfg(target_os = "linux")]
+            python: Python::default(),
+            #[cfg(target_os = "linux")]
+            node: Node::default(),
+            taken: Arc::default(),
             laid_out: LaidOut::default(),
             report: None,
             demand: None,
+            agent_folders: None,
         }
     }
 
@@ -135,6 +197,12 @@ impl ProcessLane {
     /// Refuses programs where a layer of confinement is missing, if this returns true. It is called at every load.
     pub fn demanding(mut self, demand: Demand) -> Self {
         self.demand = Some(demand);
+        self
+    }
+
+    /// Takes no program from the folders that this returns. It is called at every load.
+    pub fn avoiding(mut self, folders: AgentFolders) -> Self {
+        self.agent_folders = Some(folders);
         self
     }
 
@@ -176,16 +244,87 @@ impl ProcessLane {
                 format!("`{}` is not an extension of the {} lane", extension.id, self.starts.name());
             return Err(Fault::new(Code::ExtensionUnknown, message));
         }
-        let python = match self.starts {
+        let runner = match self.starts {
             Starts::Command => None,
-            Starts::Python => Some(self.python_for(&extension.id, &bundle, &report).await?),
+            Starts::Python => Some(Runner::Python(self.python_for(&extension.id, &bundle, &report).await?)),
+            Starts::Node => Some(Runner::Node(self.pack_for(&extension.id, &bundle, &report).await?)),
         };
-        let granted = python.as_ref().map(|python| python.readable.as_slice()).unwrap_or_default();
+        let granted = match &runner {
+            None => &[],
+            Some(Runner::Python(python)) => python.readable.as_slice(),
+            Some(Runner::Node(pack)) => pack.readable.as_slice(),
+        };
         keep_home_closed(&self.places.home, granted)?;
-        let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, python, report)?;
+        let mut plan = crate::folder::plan(&extension, &bundle, &*self.vault, &self.places, runner, report)?;
         plan.neighbours = neighbours(&self.laid_out, &extension.id, &plan.manifest.depends_on, &plan.code);
         let loaded = crate::instance::ProcessInstance::load(plan, bundle, self.vault, self.sinks.log).await?;
         Ok(Arc::new(loaded) as Arc<dyn Instance>)
+    }
+
+    /// The folders that agents may write. Some are read from the log.
+    #[cfg(target_os = "linux")]
+    async fn agent_folders(&self) -> Result<Vec<PathBuf>, Fault> {
+        let Some(folders) = self.agent_folders.clone() else { return Ok(Vec::new()) };
+        let listed = tokio::task::spawn_blocking(move || folders()).await;
+        listed.map_err(|error| Fault::new(Code::Internal, format!("the workspaces were not listed: {error}")))
+    }
+
+    /// The machine's Python. It is looked for again once agents can write where it lies.
+    #[cfg(target_os = "linux")]
+    async fn interpreter(
+        &self,
+        id: &ExtensionId,
+        agent_folders: &[PathBuf],
+        report: &SandboxReport,
+    ) -> Result<(Interpreter, Arc<Worker>), Fault> {
+        let mut kept = self.python.lock().await;
+        if let Some((interpreter, worker)) = &*kept
+            && interpreter.is_outside(&ProgramSearch::new(None, agent_folders))
+        {
+            return Ok((interpreter.clone(), worker.clone()));
+        }
+        let found = find_interpreter(agent_folders, &self.places.home, report).await?;
+        if let Some(warning) = found.warning() {
+            self.sinks.log(id, LogLevel::Warning, &warning);
+        }
+        let worker = Worker::lay_out(&self.places.code, &found.interpreter, report, &self.agent_folders)?;
+        *kept = Some((found.interpreter.clone(), worker.clone()));
+        Ok((found.interpreter, worker))
+    }
+
+    /// A pack with its packages.
+    #[cfg(target_os = "linux")]
+    async fn pack_for(
+        &self,
+        id: &ExtensionId,
+        bundle: &Bundle,
+        report: &SandboxReport,
+    ) -> Result<PackRunner, Fault> {
+        let NodeSetup { node, worker } = self.node_setup(id).await?;
+        let (tools, limits) =
+            (NodeTools { node: &node, worker: &worker }, (self.taken.clone(), report.clone()));
+        PackRunner::prepare(bundle, &*self.vault, tools, &self.places, limits, (id, &self.sinks)).await
+    }
+
+    /// The machine's Node. It is looked for again once agents can write where it lies.
+    #[cfg(target_os = "linux")]
+    async fn node_setup(&self, id: &ExtensionId) -> Result<NodeSetup, Fault> {
+        let agent_folders = self.agent_folders().await?;
+        let mut kept = self.node.lock().await;
+        if let Some(setup) = &*kept
+            && !ProgramSearch::new(None, &agent_folders).avoids(&setup.node.executable)
+        {
+            return Ok(setup.clone());
+        }
+        let (node, skipped) = NodeInterpreter::find(&agent_folders).await?;
+        if !skipped.is_empty() {
+            let used = node.executable.display();
+            let warning = format!("{}; {used} is used", skipped_text(&skipped));
+            self.sinks.log(id, LogLevel::Warning, &warning);
+        }
+        let setup = NodeSetup { node, worker: NodeWorker::lay_out(&self.places.code)? };
+        *kept = Some(setup.clone());
+        Ok(setup)
     }
 
     /// The machine's Python, or an environment with the packages that the extension requires.
@@ -196,9 +335,8 @@ impl ProcessLane {
         bundle: &Bundle,
         report: &SandboxReport,
     ) -> Result<PythonInterpreter, Fault> {
-        let interpreter = self.interpreter.get_or_try_init(Interpreter::find).await?;
-        let lay_out = async || Worker::lay_out(&self.places.code, &interpreter.executable);
-        let worker = self.worker.get_or_try_init(lay_out).await?.clone();
+        let agent_folders = self.agent_folders().await?;
+        let (interpreter, worker) = self.interpreter(id, &agent_folders, report).await?;
         let (mut identity, mut readable) = (interpreter.identity(), interpreter.readable());
         // Before anything is installed: it would not be started.
         keep_home_closed(&self.places.home, &readable)?;
@@ -214,12 +352,28 @@ impl ProcessLane {
         }
         let place = &self.places.environments;
         let told = (id, &self.sinks);
-        let environment = PythonEnvironment::with(&needed, interpreter, place, report.clone(), told).await?;
+        let environment =
+            PythonEnvironment::with(&needed, &interpreter, place, report.clone(), &agent_folders, told);
+        let environment = environment.await?;
         identity.push_str(&format!(" {}", environment.folder.display()));
         readable.push(environment.folder.clone());
         let executable = environment.python();
         Ok(PythonInterpreter { executable, readable, identity, has_packages: true, worker })
     }
+}
+
+/// Looks for an interpreter on a thread of its own, because it waits for processes.
+#[cfg(target_os = "linux")]
+async fn find_interpreter(
+    agent_folders: &[PathBuf],
+    home: &Path,
+    report: &SandboxReport,
+) -> Result<FoundInterpreter, Fault> {
+    let (folders, home, report) = (agent_folders.to_vec(), home.to_owned(), report.clone());
+    let path = std::env::var_os("PATH");
+    let find = move || Interpreter::find(path.as_deref(), &folders, &home, &report);
+    let found = tokio::task::spawn_blocking(find).await;
+    found.map_err(|error| Fault::new(Code::Internal, format!("Python was not looked for: {error}")))?
 }
 
 /// The folders of the dependencies that run in these lanes. Registers the extension's own folder for others.
@@ -253,8 +407,8 @@ impl Lane for ProcessLane {
 
     #[cfg(not(target_os = "linux"))]
     fn load(&self, extension: &ExtensionRef) -> Later<Result<Arc<dyn Instance>, Fault>> {
-        let _ = (&self.vault, &self.places, &self.sinks, &self.interpreter);
-        let _ = (&self.laid_out, &self.report, &self.demand, &self.worker);
+        let _ = (&self.vault, &self.places, &self.sinks, &self.laid_out);
+        let _ = (&self.report, &self.demand, &self.agent_folders, &self.taken);
         let message = format!("`{}` is a program, and programs can be confined only on Linux", extension.id);
         Box::pin(std::future::ready(Err(Fault::new(Code::Unconfined, message))))
     }

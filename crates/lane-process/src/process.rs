@@ -11,7 +11,7 @@ use holdfast_contract::manifest::Transport;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::protocol::ToExtension;
 use holdfast_contract::wire::Host;
-use holdfast_program::{ConfinedProgram, ProgramExit, ProgramPlan, gateway, log_stderr};
+use holdfast_program::{ConfinedProgram, ProgramExit, ProgramPlan, ProgramPorts, gateway, log_stderr};
 use holdfast_sandbox::Switch;
 use serde_json::Value;
 use tokio::net::UnixStream;
@@ -27,17 +27,19 @@ use crate::process::writer::WriteHalf;
 pub(crate) struct Process {
     connection: Arc<Connection>,
     switch: Arc<Switch>,
+    /// The ports that it listens on. They are closed with it.
+    pub(crate) ports: Arc<ProgramPorts>,
 }
 
 impl Process {
     /// Spawns it, confined.
     pub(crate) async fn start(plan: &FolderPlan, terms: Terms) -> Result<Self, Fault> {
         let program = ConfinedProgram::start(program(plan)).await?;
-        Self::attach(program, plan.manifest.transport, terms)
+        Self::attach(program, plan.transport, terms)
     }
 
     fn attach(program: ConfinedProgram, transport: Transport, terms: Terms) -> Result<Self, Fault> {
-        let ConfinedProgram { input, output, errors, gateway, switch, exit } = program;
+        let ConfinedProgram { input, output, errors, gateway, connectors, switch, exit } = program;
         let no_pipe = |error| {
             switch.turn_off();
             Fault::new(Code::ExtensionFault, format!("could not open the program's pipes: {error}"))
@@ -63,18 +65,27 @@ impl Process {
         let gateway =
             gateway.map(|listeners| gateway::open(listeners, &connection)).transpose().map_err(no_pipe)?;
         let (weak_connection, kill_switch) = (Arc::downgrade(&connection), switch.clone());
+        let ports = Arc::new(ProgramPorts::new(connectors));
+        let open_ports = ports.clone();
         tokio::spawn(async move {
             await_exit(weak_connection, (disconnect, exit, stderr_task), kill_switch).await;
+            open_ports.close();
             if let Some(gateway) = gateway {
                 gateway.abort();
             }
         });
-        Ok(Self { connection, switch })
+        Ok(Self { connection, switch, ports })
     }
 
     /// Makes a request.
     pub(crate) async fn request(&self, message: &ToExtension, host: Arc<dyn Host>) -> Result<Value, Fault> {
         self.connection.request(message, host).await
+    }
+
+    /// Stops it, and fails all requests with the reason.
+    pub(crate) fn stop(&self, why: &Fault) {
+        self.connection.close(why);
+        self.switch.turn_off();
     }
 
     /// Why it can take no more requests, if so.
@@ -86,6 +97,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.connection.close(&Fault::new(Code::ExtensionFault, "the process was stopped"));
+        self.ports.close();
         self.switch.turn_off();
     }
 }
@@ -94,7 +106,7 @@ impl Drop for Process {
 fn program(plan: &FolderPlan) -> ProgramPlan {
     let mut readable: Vec<_> = plan.neighbours.iter().map(|(_, folder)| folder.path().to_owned()).collect();
     readable.extend(plan.readable.iter().cloned());
-    let mut environment = Vec::new();
+    let mut environment = plan.environment.clone();
     if !plan.neighbours.is_empty() {
         let folders = plan
             .neighbours
@@ -106,15 +118,16 @@ fn program(plan: &FolderPlan) -> ProgramPlan {
     let program = plan.command.program().to_owned();
     ProgramPlan {
         words: std::iter::once(program).chain(plan.command.arguments().iter().cloned()).collect(),
-        folder: plan.code.path().to_owned(),
+        folder: plan.starts_in.clone(),
         data: plan.data.clone(),
         readable,
         granted: plan.granted.clone(),
         environment,
         variables: plan.variables.clone(),
         hosts: plan.hosts.clone(),
+        listen: plan.listen.clone(),
         disk_bytes: plan.disk_bytes,
-        socket: plan.manifest.transport == Transport::Socket,
+        socket: plan.transport == Transport::Socket,
         report: plan.report.clone(),
     }
 }

@@ -82,7 +82,28 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "speaks protocol \"9.9\"",
     ),
     ("has a tool without a name", "greet(tools=[{'description': 'x'}])", "missing field `name`"),
-    ("has a tool with an empty name", "greet(tools=[{'name': ''}]); receive()", "a tool's name is empty"),
+    ("has a tool with an empty name", "greet(tools=[{'name': ''}]); receive()", "a tool has the name ``"),
+    // Finding N3.
+    (
+        "has a tool that is named like a question",
+        "greet(tools=[{'name': '? shell wants to run (call 1.2)'}]); receive()",
+        "a tool has the name `? shell wants to run (call 1.2)`: a name begins with",
+    ),
+    (
+        "has a tool with a space in its name",
+        "greet(tools=[{'name': 'shell wants'}]); receive()",
+        "a tool has the name `shell wants`",
+    ),
+    (
+        "has a tool with invisible characters in its name",
+        "greet(tools=[{'name': 'file\\u200b_read\\u3000\\n'}]); receive()",
+        "a tool has the name `file\\u{200b}_read\\u{3000}\\u{a}`",
+    ),
+    (
+        "has a command with an invisible character in its name",
+        "greet(commands=[{'name': 'help\\u2060'}]); receive()",
+        "a command has the name `help\\u{2060}`",
+    ),
     (
         "has two tools of one name",
         "greet(tools=[{'name': 'a'}, {'name': 'a'}]); receive()",

@@ -262,7 +262,7 @@ pub(crate) type HookTicks = [u64; HookPoint::ALL.len()];
 pub(crate) fn hook_ticks(options: &SandboxOptions, descriptors: &[Descriptor]) -> HookTicks {
     let mut longest = [options.ticks(Millis(0)); HookPoint::ALL.len()];
     for descriptor in descriptors {
-        if let Payload::Hook(spec) = &descriptor.payload {
+        for spec in descriptor.hooks() {
             let ticks = &mut longest[spec.point as usize];
             *ticks = options.ticks(spec.timeout).max(*ticks);
         }

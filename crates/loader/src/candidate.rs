@@ -9,7 +9,7 @@ use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::{self, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
+use holdfast_contract::manifest::{self, Grants, LaneKind, Manifest, Parsed, RESERVED_IDS, own_settings};
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_contract::system_frames::ScheduleSpec;
 use holdfast_contract::wire::Bundle;
@@ -160,7 +160,11 @@ pub fn candidate(
     }
     let file = folder.join("manifest.yaml");
     let mut reader = ExtensionReader::default();
-    let bytes = reader.manifest(folder, &file)?;
+    let inside = names(folder)?;
+    let bytes = match pack_manifest(folder, &name, &inside, &mut reader)? {
+        Some(made) => made.into_bytes(),
+        None => reader.manifest(folder, &file)?,
+    };
     let Parsed { manifest, mut warnings, source } =
         manifest::parse_bytes(&file, &bytes).map_err(|rejected| {
             let internal =
@@ -191,7 +195,6 @@ pub fn candidate(
         }
     }
     bounded(&timetables).map_err(|problem| problem.at(source.locate("schedules")))?;
-    let inside = names(folder)?;
     let inside: Vec<&str> = inside.iter().map(String::as_str).collect();
     let lane =
         manifest::lane(&manifest, &inside).map_err(|problem| problem.at(source.locate("entrypoint")))?;
@@ -216,6 +219,8 @@ pub fn candidate(
             let entrypoint = manifest.entrypoint.clone().unwrap_or_else(|| "main.py".to_owned());
             (entrypoint, all_files(folder)?)
         }
+        // Without an entry `package.json` decides, or the usual names.
+        LaneKind::Node => (manifest.entrypoint.clone().unwrap_or_default(), all_files(folder)?),
         _ => {
             let what = format!("this program has no `{lane}` lane yet, which `{name}` needs");
             return Err(Problem::in_file(Code::ExtensionUnknown, &file, what)
@@ -245,11 +250,70 @@ pub fn candidate(
     };
     let given = policy.given(&manifest.id, &bundle.content(), folder.to_str());
     bundle.grants = granted_to(&manifest, &given);
+    if bundle.can_listen() {
+        warnings.extend(
+            not_listening(&manifest, &bundle.grants, policy).map(|it| it.at(source.locate("grants.listen"))),
+        );
+    } else if manifest.grants.listen.is_empty() {
+        bundle.grants.listen.clear();
+    } else {
+        let what = format!("`{name}` cannot listen on ports: the lane `{lane}` has none");
+        let help = "Only programs and Python files listen on ports; remove `listen` from `grants`.";
+        return Err(Problem::new(Code::ListenDenied, what).at(source.locate("grants.listen")).help(help));
+    }
     let held = HeldInterfaces::new(&bundle.lane, policy.profile_name(), bundle.grants.interfaces.clone());
     let topics = manifest.events.subscribes.iter().map(|subscription| subscription.topic.as_str());
     let refused = topics.filter(|topic| !held.may_subscribe(topic));
     warnings.extend(refused.map(|topic| unsubscribed(&manifest, topic).at(source.locate("events"))));
     Ok(Candidate { manifest, warnings, bundle, files: contents })
+}
+
+/// The manifest of a folder that has none and is a pack: what its `package.json` says, or only its name.
+fn pack_manifest(
+    folder: &Path,
+    name: &str,
+    inside: &[String],
+    reader: &mut ExtensionReader,
+) -> Result<Option<String>, Problem> {
+    if !is_pack(inside) {
+        return Ok(None);
+    }
+    let mut manifest = Map::new();
+    manifest.insert("id".to_owned(), name.into());
+    manifest.insert("name".to_owned(), name.into());
+    if inside.iter().any(|name| name == PACKAGE) {
+        let path = folder.join(PACKAGE);
+        let bytes = reader.read(folder, PACKAGE)?;
+        let package: Map<String, Value> = serde_json::from_slice(&bytes).map_err(|error| {
+            let what = format!("`{PACKAGE}` cannot be read: {error}");
+            Problem::in_file(Code::ManifestSyntax, &path, what)
+                .help("Correct it; it has to be a JSON object.")
+        })?;
+        for field in ["name", "version", "description"] {
+            let text =
+                package.get(field).filter(|value| value.as_str().is_some_and(|it| !it.trim().is_empty()));
+            manifest.extend(text.map(|text| (field.to_owned(), text.clone())));
+        }
+        manifest.insert("package".to_owned(), ".".into());
+    }
+    Ok(Some(Value::Object(manifest).to_string()))
+}
+
+/// The file that says what a package for Node is.
+const PACKAGE: &str = "package.json";
+
+/// Whether the files of a folder without a manifest are a pack.
+pub(crate) fn is_pack(inside: &[String]) -> bool {
+    let has_manifest = inside.iter().any(|name| is_manifest(name));
+    let is_pack =
+        |name: &String| [PACKAGE, "index.js", "index.mjs", "index.cjs", "index.ts"].contains(&name.as_str());
+    !has_manifest && inside.iter().any(is_pack)
+}
+
+/// Whether a file could be meant as a manifest.
+pub(crate) fn is_manifest(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.strip_prefix("manifest").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Refuses native plugins unless the profile loads them.
@@ -293,8 +357,12 @@ fn unsubscribed(manifest: &Manifest, topic: &str) -> Problem {
     let problem = match TopicRule::to_subscribe(topic) {
         TopicRule::Needs(capability) => {
             let why = format!("{what}: the interface `{capability}` is not granted");
-            let help =
-                format!("`holdfast ext grant {id} --interface {capability}`, if the manifest asks for it.");
+            let wanted = Grants { interfaces: vec![capability.name().to_owned()], ..Grants::default() };
+            let help = if granted_to(manifest, &wanted).is_empty() {
+                format!("Ask for it in the manifest: `grants: {{ interfaces: [{capability}] }}`.")
+            } else {
+                format!("`holdfast ext grant {id} --interface {capability}`")
+            };
             Problem::new(Code::ComponentImport, why).help(help)
         }
         _ => {
@@ -303,6 +371,23 @@ fn unsubscribed(manifest: &Manifest, topic: &str) -> Problem {
         }
     };
     problem.with(Severity::Warning)
+}
+
+/// The ports that a manifest asks for and that are not listened on.
+fn not_listening(manifest: &Manifest, granted: &Grants, policy: &Policy) -> Option<Problem> {
+    let id = &manifest.id;
+    let missing: Vec<_> =
+        manifest.grants.listen.iter().filter(|port| !granted.listen.contains(port)).collect();
+    let ports = missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let help = if policy.may_listen() {
+        let options: Vec<_> = missing.iter().map(|port| format!("--listen {port}")).collect();
+        format!("`holdfast ext grant {id} {}` grants it.", options.join(" "))
+    } else {
+        "Under the profile `safe` nothing listens on ports.".to_owned()
+    };
+    let problem =
+        Problem::new(Code::ListenDenied, format!("`{id}` does not listen on {ports}: it is not granted"));
+    (!missing.is_empty()).then(|| problem.help(help).with(Severity::Warning))
 }
 
 /// Files by their paths, and their bytes under their digests.
@@ -348,7 +433,7 @@ fn imported(
 }
 
 /// Every file in an extension's folder but the manifest, by its path from there.
-fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
+pub(crate) fn all_files(folder: &Path) -> Result<Vec<String>, Problem> {
     let Tree { files, unread, .. } = tree(folder);
     if let Some(problem) = unread {
         return Err(problem);

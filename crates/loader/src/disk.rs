@@ -138,9 +138,10 @@ pub(crate) fn tree(folder: &Path) -> Tree {
     tree
 }
 
-/// Whether a folder is one that Python makes by itself: compiled code, a virtual environment.
+/// Whether a folder is one that a tool makes by itself: compiled Python, a virtual environment, packages of Node.
 fn is_generated(folder: &Path) -> bool {
-    folder.file_name().is_some_and(|name| name == "__pycache__") || folder.join("pyvenv.cfg").exists()
+    folder.file_name().is_some_and(|name| name == "__pycache__" || name == "node_modules")
+        || folder.join("pyvenv.cfg").exists()
 }
 
 /// How the files that decide about an extension lie on the disk.

@@ -9,7 +9,7 @@
 //! | `disk.rs` | directory listings and file stamps that tell a missing file from an unreadable one |
 //! | `embedded.rs` | extensions whose bytes are in the program |
 //! | `python_head.rs` | what a single Python file declares of its needs |
-//! | `servers.rs` | MCP servers that the settings name, and what was approved of each server |
+//! | `servers.rs` | MCP servers and packs that the settings name, and what was approved of each server |
 //! | `vault.rs` | stored generations, and what lanes derive from them |
 //! | `watch.rs` | debounced notifications of changes |
 
@@ -25,6 +25,6 @@ mod watch;
 
 pub use candidate::{Candidate, candidate, extension_at, single, single_file};
 pub use embedded::EmbeddedComponent;
-pub use loader::{Changes, Loader};
+pub use loader::{Changes, Loader, is_extension};
 pub use vault::{HomeVault, InMemoryVault};
 pub use watch::FolderWatcher;

@@ -26,11 +26,12 @@ use holdfast_policy::{Policy, granted_to, rooted};
 use serde_json::{Map, Value};
 
 use crate::candidate::{
-    Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, check_plugins, helpers, single, single_file,
+    Candidate, DEPENDS_ON, REQUIREMENTS, SINGLE, candidate, check_plugins, helpers, is_manifest, is_pack,
+    single, single_file,
 };
 use crate::disk::{Stamp, check_owner, check_owners, is_dir, names, stamp, stamps_of, tree, unreadable};
 use crate::embedded::EmbeddedComponent;
-use crate::servers::{pins_file, pins_folder, server};
+use crate::servers::{named, pack_files, pack_folder, pins_file, pins_folder};
 use crate::vault::HomeVault;
 
 /// Looks through the extensions of a home.
@@ -47,8 +48,8 @@ pub struct Loader {
     working_folder: String,
     /// The components that the program carries.
     embedded: Vec<EmbeddedComponent>,
-    /// The manifests of the MCP servers that the settings name.
-    servers: BTreeMap<ExtensionId, String>,
+    /// The manifests of the extensions that the settings name: MCP servers and packs.
+    named: BTreeMap<ExtensionId, String>,
     seen: BTreeMap<ExtensionId, Snapshot>,
     /// Why not everything could be seen at the last look. What is missing then is not gone.
     blind: Option<Problem>,
@@ -121,7 +122,7 @@ impl Loader {
         budgets: Budgets,
         built_in: BTreeSet<ExtensionId>,
     ) -> Self {
-        let (embedded, servers, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        let (embedded, named, seen) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         let (user_folder, working_folder) = Default::default();
         Self {
             folder,
@@ -132,7 +133,7 @@ impl Loader {
             user_folder,
             working_folder,
             embedded,
-            servers,
+            named,
             seen,
             blind: None,
         }
@@ -151,19 +152,19 @@ impl Loader {
         self
     }
 
-    /// The same, with MCP servers that the settings name, by their manifests.
-    pub fn serving(mut self, servers: BTreeMap<ExtensionId, String>) -> Self {
-        self.servers = servers;
+    /// The same, with extensions that the settings name, by their manifests.
+    pub fn naming(mut self, named: BTreeMap<ExtensionId, String>) -> Self {
+        self.named = named;
         self
     }
 
-    /// Uses these settings and MCP servers from the next scan on.
+    /// Uses these settings, and these extensions that they name, from the next scan on.
     pub fn set(
         &mut self,
         settings: BTreeMap<ExtensionId, Map<String, Value>>,
-        servers: BTreeMap<ExtensionId, String>,
+        named: BTreeMap<ExtensionId, String>,
     ) {
-        (self.settings, self.servers) = (settings, servers);
+        (self.settings, self.named) = (settings, named);
     }
 
     /// Whether the program carries an extension.
@@ -183,7 +184,13 @@ impl Loader {
         });
         let single = SINGLE.iter().map(|kind| self.folder.join(kind)).filter(|folder| folder.is_dir());
         let pins = Some(pins_folder(&self.folder)).filter(|folder| folder.is_dir());
-        above.into_iter().chain(all).chain(single).chain(each).chain(pins).collect()
+        let packs = self.named.values().filter_map(|manifest| pack_files(manifest));
+        let packs = packs.flat_map(|path| {
+            let folder = pack_folder(&path).to_owned();
+            let inside = if path.is_dir() { tree(&folder).folders } else { Vec::new() };
+            std::iter::once(folder).chain(inside).filter(|folder| folder.is_dir())
+        });
+        above.into_iter().chain(all).chain(single).chain(each).chain(pins).chain(packs).collect()
     }
 
     /// The extensions that were there at the last look, by id, and whether each is disabled.
@@ -222,7 +229,7 @@ impl Loader {
             check_plugins(policy, &found.id)?;
         }
         // What the settings name has what they give it, as long as they say the same.
-        if self.servers.get(&found.id) == Some(&bundle.manifest) {
+        if self.named.get(&found.id) == Some(&bundle.manifest) {
             return Ok(());
         }
         let given = |path: PathBuf| policy.given(&found.id, &bundle.content(), path.to_str());
@@ -304,7 +311,7 @@ impl Loader {
         let blind = blind.or_else(|| self.is_lost());
         // One that lost its manifest while it was in use is reported; a folder that never had one is not an extension.
         folders.retain(|name| {
-            self.seen.contains_key(&name.as_str().into()) || has_manifest(&self.folder.join(name.as_str()))
+            self.seen.contains_key(&name.as_str().into()) || is_extension(&self.folder.join(name.as_str()))
         });
         changes.warnings.extend(blind.clone().map(|problem| problem.with(Severity::Warning)));
         self.blind = blind;
@@ -328,17 +335,18 @@ impl Loader {
                 ExtensionLocation::File { folder: self.folder.clone(), file: format!("{kind}/{file}") },
             );
         }
-        for (id, manifest) in &self.servers {
+        for (id, manifest) in &self.named {
             if let Some(other) = there.get(id) {
-                let what = format!("`{id}` is also the MCP server of this name in the settings");
+                let what = format!("`{id}` is also an MCP server or pack of this name in the settings");
                 changes.warnings.push(
                     Problem::in_file(Code::ManifestValue, &other.path(), what)
-                        .help("Rename one of them: the server in the settings is passed over."),
+                        .help("Rename one of them: the one in the settings is passed over."),
                 );
                 continue;
             }
             let pins = pins_file(&self.folder, id);
-            there.insert(id.clone(), ExtensionLocation::Server { manifest: manifest.clone(), pins });
+            let (manifest, files) = (manifest.clone(), pack_files(manifest));
+            there.insert(id.clone(), ExtensionLocation::Named { manifest, pins, files });
         }
         for component in &self.embedded {
             let id = component.extension();
@@ -410,11 +418,11 @@ impl Loader {
         self.seen.insert(id.clone(), seen);
     }
 
-    /// What the user has set for an extension, and of an MCP server in the settings all there is.
+    /// What the user has set for an extension, and of one that the settings name all there is.
     fn set_for(&self, id: &ExtensionId) -> Option<Map<String, Value>> {
         let mut set = self.settings.get(id).cloned();
-        if let Some(manifest) = self.servers.get(id) {
-            set.get_or_insert_default().insert("mcp".to_owned(), manifest.clone().into());
+        if let Some(manifest) = self.named.get(id) {
+            set.get_or_insert_default().insert("manifest".to_owned(), manifest.clone().into());
         }
         set
     }
@@ -439,7 +447,7 @@ impl Loader {
             ExtensionLocation::Folder(folder) => candidate(folder, policy, set, self.budgets)?,
             ExtensionLocation::File { folder, file } => single(folder, file, policy, set, self.budgets)?,
             ExtensionLocation::Embedded(component) => component.candidate(set, self.budgets)?,
-            ExtensionLocation::Server { manifest, pins } => server(manifest, pins, set, self.budgets)?,
+            ExtensionLocation::Named { manifest, pins, .. } => named(manifest, pins, set, self.budgets)?,
         };
         if !enabled.unwrap_or(manifest.enabled) {
             return Ok(None);
@@ -449,7 +457,7 @@ impl Loader {
             ExtensionLocation::Folder(folder) => reach_of(folder, &bundle),
             ExtensionLocation::File { .. }
             | ExtensionLocation::Embedded(_)
-            | ExtensionLocation::Server { .. } => FileDependencies::default(),
+            | ExtensionLocation::Named { .. } => FileDependencies::default(),
         };
         reach.others.iter().try_for_each(|other| check_owners(other))?;
         let mut secrets: Vec<String> = Vec::new();
@@ -458,6 +466,7 @@ impl Loader {
                 secrets.push(need.id.clone());
             }
         }
+        let patient = is_patient(&bundle, &files);
         let agent = coded_agent(&manifest, &bundle, &files, &place.path())?;
         let setup = SetupSpec { instructions: manifest.setup_instructions.clone(), secrets };
         let found = FoundExtension {
@@ -482,9 +491,11 @@ impl Loader {
                 ExtensionLocation::Embedded(component) => Some(component.built_in()),
                 ExtensionLocation::Folder(_)
                 | ExtensionLocation::File { .. }
-                | ExtensionLocation::Server { .. } => None,
+                | ExtensionLocation::Named { .. } => None,
             },
             agent,
+            order: bundle.config.value().pointer("/pack/order").and_then(Value::as_u64).map(|it| it as u32),
+            patient,
         };
         Ok(Some((found, warnings, reach)))
     }
@@ -526,10 +537,11 @@ enum ExtensionLocation {
     },
     /// In the program itself.
     Embedded(EmbeddedComponent),
-    /// In the settings, as a manifest, with what was approved of it.
-    Server {
+    /// In the settings, as a manifest, with what was approved of it, or where its files lie.
+    Named {
         manifest: String,
         pins: PathBuf,
+        files: Option<PathBuf>,
     },
 }
 
@@ -539,7 +551,7 @@ impl ExtensionLocation {
             Self::Folder(folder) => folder.clone(),
             Self::File { folder, file } => folder.join(file),
             Self::Embedded(component) => PathBuf::from(component.id),
-            Self::Server { pins, .. } => pins.clone(),
+            Self::Named { pins, files, .. } => files.as_ref().unwrap_or(pins).clone(),
         }
     }
 
@@ -548,7 +560,11 @@ impl ExtensionLocation {
         match self {
             Self::Folder(folder) => check_owners(folder),
             Self::File { .. } => self.files().iter().try_for_each(|file| check_owner(file)),
-            Self::Server { pins, .. } => check_owner(pins),
+            Self::Named { files: Some(path), .. } if path.is_dir() => check_owners(path),
+            Self::Named { files: Some(path), .. } => {
+                check_owner(pack_folder(path)).and_then(|()| check_owner(path))
+            }
+            Self::Named { pins, .. } => check_owner(pins),
             Self::Embedded(_) => Ok(()),
         }
     }
@@ -573,7 +589,10 @@ impl ExtensionLocation {
             Self::File { .. } => self.files().into_iter().filter_map(stamp).collect(),
             // The program does not change while it runs.
             Self::Embedded(_) => Vec::new(),
-            Self::Server { pins, .. } => stamp(pins.clone()).into_iter().collect(),
+            Self::Named { pins, files, .. } => {
+                let own = files.iter().flat_map(|path| stamps_of(pack_folder(path), path.is_dir()));
+                stamp(pins.clone()).into_iter().chain(own).collect()
+            }
         }
     }
 }
@@ -588,8 +607,9 @@ fn single_files(folder: &Path) -> Result<Vec<String>, Problem> {
 
 /// What of the disk decides about a folder.
 fn reach_of(folder: &Path, bundle: &Bundle) -> FileDependencies {
-    let deep =
-        [LaneKind::Process, LaneKind::Python, LaneKind::Mcp].iter().any(|lane| lane.as_str() == bundle.lane);
+    let deep = [LaneKind::Process, LaneKind::Python, LaneKind::Node, LaneKind::Mcp]
+        .iter()
+        .any(|it| it.as_str() == bundle.lane);
     let inside = bundle.files.keys().filter_map(|path| path.strip_prefix(DEPENDS_ON)?.split('/').nth(1));
     let others: BTreeSet<&str> = inside.collect();
     let all = folder.parent().unwrap_or(folder);
@@ -612,13 +632,24 @@ fn listed(folder: &Path) -> (Vec<String>, Vec<(&'static str, String)>, Option<Pr
     (folders, files, unread)
 }
 
-/// Whether a folder has a manifest, under any name that could be meant as one. What cannot be read is reported when it is read.
-fn has_manifest(folder: &Path) -> bool {
-    let is_manifest = |name: &String| {
-        let name = name.to_ascii_lowercase();
-        name.strip_prefix("manifest").is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+/// Whether a folder has a manifest, under any name that could be meant as one, or is a pack. What cannot be read is reported when it is
+/// read.
+pub fn is_extension(folder: &Path) -> bool {
+    names(folder).map_or(true, |names| is_pack(&names) || names.iter().any(|name| is_manifest(name)))
+}
+
+/// Whether no turn waits for an extension that has never been loaded: a pack whose files do not mention the methods of a guardrail. Of a
+/// package nothing is known before it is installed, so that the settings say whether it is `required`.
+fn is_patient(bundle: &Bundle, files: &BTreeMap<Digest, Vec<u8>>) -> bool {
+    let required = bundle.config.value().pointer("/pack/required").and_then(Value::as_bool);
+    if bundle.lane != LaneKind::Node.as_str() || required == Some(true) {
+        return false;
+    }
+    let judges = |text: &[u8]| {
+        let text = String::from_utf8_lossy(text);
+        text.contains("evaluateInput") || text.contains("evaluateOutput")
     };
-    names(folder).map_or(true, |names| names.iter().any(is_manifest))
+    !files.values().any(|content| judges(content))
 }
 
 /// The folders of extensions in the folder of all of them. What is there and cannot be looked at is taken for one, and reported when

@@ -36,6 +36,9 @@ pub use self::relay::{MAX_EVENT_BYTES, MAX_STREAM_BYTES};
 use self::request::Names;
 use crate::{Delta, Deltas, Model, ModelRequest};
 
+/// The provider of a server that has the format of another, at an address of its own.
+pub const COMPATIBLE: &str = "openai_compatible";
+
 /// The timeout for connecting.
 const CONNECT: Duration = Duration::from_secs(10);
 /// The idle timeout in the middle of an answer.
@@ -44,7 +47,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Other names of providers.
 const ALIASES: &[(&str, AdapterKind)] = &[
-    ("openai_compatible", AdapterKind::OpenAI),
+    (COMPATIBLE, AdapterKind::OpenAI),
     ("openrouter", AdapterKind::OpenRouter),
     ("google", AdapterKind::Gemini),
 ];
@@ -84,7 +87,7 @@ pub fn providers() -> Vec<&'static str> {
 pub fn usual_key(provider: &str) -> Option<&'static str> {
     match provider {
         "openrouter" | "open_router" => Some("OPENROUTER_API_KEY"),
-        "openai_compatible" => None,
+        COMPATIBLE => None,
         other => kind_of(other)?.default_key_env_name(),
     }
 }
@@ -123,7 +126,7 @@ impl Provider {
     pub fn new(settings: ProviderSettings) -> Result<Self, Problem> {
         let kind = kind(&settings)?;
         let base = settings.base_url.as_deref().map(|text| base_url(&settings, text)).transpose()?;
-        if settings.provider == "openai_compatible" && base.is_none() {
+        if settings.provider == COMPATIBLE && base.is_none() {
             return Err(wrong(
                 &settings,
                 "base_url",
@@ -385,7 +388,7 @@ fn auth(settings: &ProviderSettings, kind: AdapterKind) -> Result<AuthData, Prob
     match key {
         Some(key) => Ok(AuthData::from_single(key)),
         // The field is required; a server that needs no key ignores it.
-        None if settings.provider == "openai_compatible" || kind.default_key_env_name().is_none() => {
+        None if settings.provider == COMPATIBLE || kind.default_key_env_name().is_none() => {
             Ok(AuthData::from_single("none"))
         }
         None => {

@@ -49,6 +49,7 @@ pub fn effective_grant(requested: &Grants, given: &Grants) -> Grants {
         network: meet(&requested.network, &given.network, |one, other| {
             Some(Host::parse(one).ok()?.meet(&Host::parse(other).ok()?)?.to_string())
         }),
+        listen: meet(&requested.listen, &given.listen, |one, other| (one == other).then_some(*one)),
         files: meet_files(&requested.files, &given.files),
         secrets: meet(&requested.secrets, &given.secrets, |one, other| meet_names(one, other)),
         environment: meet(&requested.environment, &given.environment, |one, other| meet_names(one, other)),
@@ -60,14 +61,18 @@ pub fn effective_grant(requested: &Grants, given: &Grants) -> Grants {
 }
 
 /// What an extension with this manifest gets of what the user gives. A manifest without `grants` says nothing about what the extension
-/// needs, so that the hosts and secrets that the user names are what it gets, as for a single file.
+/// needs, so that the hosts, ports and secrets that the user names are what it gets, as for a single file.
 pub fn granted_to(manifest: &Manifest, given: &Grants) -> Grants {
     let granted = effective_grant(&manifest.requests(), given);
     if !manifest.grants.is_empty() {
         return granted;
     }
-    let named =
-        Grants { network: given.network.clone(), secrets: given.secrets.clone(), ..Grants::default() };
+    let named = Grants {
+        network: given.network.clone(),
+        listen: given.listen.clone(),
+        secrets: given.secrets.clone(),
+        ..Grants::default()
+    };
     join(&granted, &effective_grant(&named, &named))
 }
 
@@ -83,6 +88,7 @@ pub(crate) fn join(one: &Grants, other: &Grants) -> Grants {
     }
     Grants {
         network: both(&one.network, &other.network),
+        listen: both(&one.listen, &other.listen),
         files: both(&one.files, &other.files),
         secrets: both(&one.secrets, &other.secrets),
         environment: both(&one.environment, &other.environment),
@@ -109,7 +115,7 @@ pub(crate) fn implied_effects(grants: &Grants) -> Vec<EffectClass> {
     if reaches(&grants.interfaces, "process") {
         effects.push(EffectClass::Exec);
     }
-    if !grants.network.is_empty() || reaches(&grants.interfaces, "http") {
+    if !grants.network.is_empty() || !grants.listen.is_empty() || reaches(&grants.interfaces, "http") {
         effects.push(EffectClass::Network);
     }
     if !grants.secrets.is_empty() {
@@ -177,7 +183,7 @@ impl GrantedAccess {
                 .iter()
                 .filter_map(|file| Some((Tree::parse(&file.path).ok()?, file.access)))
                 .collect(),
-            names: Grants { network: Vec::new(), files: Vec::new(), ..grants.clone() },
+            names: Grants { network: Vec::new(), listen: Vec::new(), files: Vec::new(), ..grants.clone() },
         }
     }
 

@@ -1,11 +1,15 @@
 //! What is granted when both sides are taken together, and what a holder can reach by it.
 
+use std::path::Path;
+
 use holdfast_contract::digest::Digest;
 use holdfast_contract::host_call::Capability;
-use holdfast_contract::manifest::{Access, FileGrant, Grants, Profile};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, ListenPort, Profile};
+use holdfast_contract::tool::EffectClass;
 
+use crate::grants::implied_effects;
 use crate::testing::policy;
-use crate::{GrantedAccess, HeldInterfaces, effective_grant, granted_to, rooted};
+use crate::{Grant, GrantedAccess, HeldInterfaces, Policy, Tie, effective_grant, granted_to, rooted};
 
 fn texts(list: &[&str]) -> Vec<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -56,6 +60,42 @@ fn hosts_meet_where_both_sides_reach() {
         let turned = effective_grant(&network(&[given]), &network(&[requested]));
         assert_eq!(turned, met, "{given} and {requested}");
         assert_eq!(effective_grant(&met, &met), met);
+    }
+}
+
+#[test]
+fn ports_meet_where_they_are_equal_and_are_given_where_a_manifest_asks_for_nothing() {
+    let ports = |list: &[u16]| Grants {
+        listen: list.iter().map(|port| ListenPort::try_from(*port).unwrap()).collect(),
+        ..Grants::default()
+    };
+    for (requested, given, expected) in [
+        (&[8080, 8081][..], &[8081, 8082][..], &[8081][..]),
+        (&[8080], &[], &[]),
+        (&[], &[8080], &[]),
+        (&[9000, 8080, 8080], &[8080, 9000], &[8080, 9000]),
+    ] {
+        assert_eq!(effective_grant(&ports(requested), &ports(given)), ports(expected));
+    }
+    let manifest = |more: &str| {
+        let text = format!("id: web\nname: Web\nentrypoint: main:Web\n{more}");
+        holdfast_contract::manifest::parse(Path::new("manifest.yaml"), &text).unwrap().manifest
+    };
+    assert_eq!(granted_to(&manifest(""), &ports(&[8080])), ports(&[8080]));
+    assert_eq!(granted_to(&manifest("grants: { listen: [8081] }\n"), &ports(&[8080])), ports(&[]));
+    assert!(implied_effects(&ports(&[8080])).contains(&EffectClass::Network), "what it knows can leave it");
+}
+
+#[test]
+fn the_profile_safe_gives_no_ports() {
+    let give = Grants { listen: vec![ListenPort::try_from(8080).unwrap()], ..network(&["a.example"]) };
+    let tied_to = Tie::Path("/x/web".to_owned());
+    let grant = Grant { extension: "web".into(), tied_to, give: give.clone() };
+    for profile in Profile::ALL {
+        let policy = Policy::profile(*profile).with_grants(|all| all.push(grant.clone())).unwrap();
+        let given = policy.given(&"web".into(), &Digest::default(), Some("/x/web"));
+        let expected = if *profile == Profile::Safe { network(&["a.example"]) } else { give.clone() };
+        assert_eq!(given, expected, "{profile:?}");
     }
 }
 
@@ -119,6 +159,7 @@ fn a_reach_answers_the_questions_of_a_host_function() {
         environment: texts(&["LANG"]),
         extensions: vec!["kv".into()],
         interfaces: texts(&["http", "state"]),
+        listen: Vec::new(),
     });
     for (host, port, expected) in [
         ("api.example.com", 443, true),

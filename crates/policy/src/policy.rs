@@ -206,6 +206,11 @@ impl Policy {
         self.document.profile == Profile::Trusted
     }
 
+    /// Whether extensions may listen on ports that they were granted.
+    pub fn may_listen(&self) -> bool {
+        self.document.profile != Profile::Safe
+    }
+
     /// Whether an answer may count for more than the call it was given for.
     pub fn remembers_answers(&self) -> bool {
         self.document.profile != Profile::Safe
@@ -237,7 +242,8 @@ impl Policy {
         };
         let grants =
             self.document.grants.iter().filter(|grant| grant.extension == *extension && fits(&grant.tied_to));
-        grants.fold(Grants::default(), |all, grant| join(&all, &grant.give))
+        let given = grants.fold(Grants::default(), |all, grant| join(&all, &grant.give));
+        if self.may_listen() { given } else { Grants { listen: Vec::new(), ..given } }
     }
 
     /// The classes of effects by which a call is judged: what the tool declares, and what its extension was given grants for. One

@@ -16,6 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use holdfast_contract::host_call::{HostCall, HostCallKind};
+use holdfast_contract::manifest::ListenPort;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_sandbox::{TransparentListeners, gateway_address};
 use parking_lot::Mutex;
@@ -76,13 +77,14 @@ pub struct GatewayListeners {
 }
 
 /// The ports at which connections without a proxy are accepted: those of granted hosts, and the usual ones of hosts that the user may be
-/// asked about. Each is a listener, and costs a descriptor.
-pub(crate) fn ports(granted: &[String]) -> Vec<u16> {
+/// asked about. Each is a listener, and costs a descriptor. Ports that the program itself listens on are not among them.
+pub(crate) fn ports(granted: &[String], own: &[ListenPort]) -> Vec<u16> {
     let named = granted.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
     let taken = [gateway_address().port(), RESOLVER_PORT, 0];
     let mut ports: Vec<u16> = Vec::new();
     for port in named.chain(USUAL_PORTS.iter().copied()) {
-        if !ports.contains(&port) && !taken.contains(&port) && ports.len() < MAX_PORTS {
+        let is_own = own.iter().any(|listens| listens.number() == port);
+        if !is_own && !ports.contains(&port) && !taken.contains(&port) && ports.len() < MAX_PORTS {
             ports.push(port);
         }
     }
@@ -205,7 +207,8 @@ async fn serve(mut program: TcpStream, calls: Weak<dyn CallSource>) -> io::Resul
             if let Some(calls) = calls.upgrade() {
                 calls.warn(&format!("could not connect to {host}:{port}: {}", fault.message));
             }
-            let status = if fault.code == Code::ToolDenied { "403 Forbidden" } else { "502 Bad Gateway" };
+            let is_refused = matches!(fault.code, Code::ToolDenied | Code::HookSideEffect);
+            let status = if is_refused { "403 Forbidden" } else { "502 Bad Gateway" };
             return refuse(program, status, &fault.message).await;
         }
     };

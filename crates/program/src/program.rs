@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
+use holdfast_contract::manifest::ListenPort;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Host;
 use holdfast_sandbox::{
-    Network, ProcessLimits, Program, ProgramAccess, ProgramState, Running, SandboxReport, Switch,
-    TransparentNetwork, gateway_address, resolver_settings, threads_on_machine,
+    ListeningPorts, Network, ProcessLimits, Program, ProgramAccess, ProgramState, Running, SandboxReport,
+    Switch, TransparentNetwork, gateway_address, resolver_settings, threads_on_machine,
 };
 use holdfast_untrusted_files::TempFolder;
 use rustix::fs::{Mode, OFlags};
@@ -26,6 +27,7 @@ use tokio::task::JoinHandle;
 
 use crate::gateway::{GatewayListeners, ports};
 use crate::granted::GrantedPaths;
+use crate::listening::MAX_CONNECTIONS;
 use crate::quota::Quota;
 
 /// Characters of the last line of standard error that are part of the error message.
@@ -63,6 +65,8 @@ pub struct ProgramPlan {
     pub variables: Vec<String>,
     /// The granted hosts. Those with a port of their own can be connected to there without a proxy.
     pub hosts: Vec<String>,
+    /// The granted ports to listen on.
+    pub listen: Vec<ListenPort>,
     /// Its disk quota in bytes.
     pub disk_bytes: u64,
     /// Whether its standard input is a socket of both directions.
@@ -94,6 +98,8 @@ pub struct ConfinedProgram {
     pub errors: OwnedFd,
     /// What listens on its loopback, where it has one.
     pub gateway: Option<GatewayListeners>,
+    /// Sockets of its namespace to connect to its ports with, where it may listen on some.
+    pub connectors: Vec<OwnedFd>,
     /// Kills it.
     pub switch: Arc<Switch>,
     /// How it exits.
@@ -119,8 +125,8 @@ impl ConfinedProgram {
         let thread = std::thread::Builder::new().name("process".to_owned()).spawn(run);
         thread.map_err(|error| failed("could not start a thread", error))?;
         let gone = |_| Fault::new(Code::Internal, "the thread that starts the program has exited");
-        let (input, output, errors, gateway) = started.await.map_err(gone)??;
-        Ok(Self { input, output, errors, gateway, switch, exit: ProgramExit(exit) })
+        let Started { input, output, errors, gateway, connectors } = started.await.map_err(gone)??;
+        Ok(Self { input, output, errors, gateway, connectors, switch, exit: ProgramExit(exit) })
     }
 }
 
@@ -144,8 +150,14 @@ impl ProgramExit {
     }
 }
 
-/// A started program: its input, output and standard error, and the listeners of its gateway.
-type Started = (OwnedFd, OwnedFd, OwnedFd, Option<GatewayListeners>);
+/// What a started program has for this side: its input, output and standard error, and the sockets of its namespace.
+struct Started {
+    input: OwnedFd,
+    output: OwnedFd,
+    errors: OwnedFd,
+    gateway: Option<GatewayListeners>,
+    connectors: Vec<OwnedFd>,
+}
 
 /// The temporary files of a program, which are removed when this is dropped.
 struct ProgramScratch {
@@ -182,9 +194,10 @@ fn run(
         // The receiver is gone if the start was cancelled, here and below.
         Err(fault) => return drop(begun.send(Err(fault))),
     };
-    let Running { input, output, errors, gateway, transparent, life } = running;
+    let Running { input, output, errors, gateway, transparent, connectors, life } = running;
     let gateway = gateway.map(|proxy| GatewayListeners { proxy, transparent });
-    let wanted = switch.connect(life.group()) && begun.send(Ok((input, output, errors, gateway))).is_ok();
+    let started = Started { input, output, errors, gateway, connectors };
+    let wanted = switch.connect(life.group()) && begun.send(Ok(started)).is_ok();
     let why = if wanted { watch(plan, &life, scratch.folder.path()) } else { None };
     let status = life.end(switch);
     drop(scratch);
@@ -265,14 +278,20 @@ fn spawn(plan: &ProgramPlan, scratch: &ProgramScratch) -> Result<Running, Fault>
         })
         .collect::<Result<_, _>>()?;
     let writable: Vec<_> = writable.into_iter().zip(handles.iter().map(AsFd::as_fd)).collect();
-    let transparent =
-        TransparentNetwork { ports: ports(&plan.hosts), resolver_file: scratch.resolver_file() };
+    let (ports, resolver_file) = (ports(&plan.hosts, &plan.listen), scratch.resolver_file());
+    let listening = ListeningPorts {
+        ports: plan.listen.iter().map(|port| port.number()).collect(),
+        connections: MAX_CONNECTIONS,
+    };
+    let reach = ProgramAccess::new(&readable, Network::Gateway)
+        .transparent(TransparentNetwork { ports, resolver_file })
+        .listening(listening);
     let program = Program {
         words: &plan.words,
         environment: &environment(plan, scratch.folder.path()),
         folder: &plan.folder,
         folder_handle: None,
-        reach: &ProgramAccess::new(&readable, Network::Gateway).transparent(transparent),
+        reach: &reach,
         writable: &writable,
         read_only: &[],
         limits: ProcessLimits { file_bytes: FILE_BYTES, memory_bytes: MEMORY_BYTES, cpu_seconds: None },

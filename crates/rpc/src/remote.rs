@@ -264,6 +264,8 @@ fn sheet(spec: &ToolSpec) -> ToolSheet {
         timeout_ms: spec.timeout,
         concurrency: spec.concurrency,
         render: spec.render.as_ref().map(plain),
+        priority: None,
+        required_secrets: Vec::new(),
     }
 }
 

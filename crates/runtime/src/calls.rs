@@ -84,6 +84,11 @@ impl Calls {
         self.executor.queues(extension, spec)
     }
 
+    /// How long a call of a tool may take.
+    pub(crate) fn timeout(&self, spec: &ToolSpec) -> Millis {
+        self.executor.timeout(spec)
+    }
+
     /// The tools whose circuit breakers are open.
     pub(crate) fn suspended(&self, now: Millis) -> Vec<Suspended> {
         self.executor.suspended(now)

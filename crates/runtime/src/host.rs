@@ -27,9 +27,10 @@ use holdfast_contract::frame::FrameSource;
 use holdfast_contract::hook::HookPoint;
 use holdfast_contract::host_call::topic::TopicRule;
 use holdfast_contract::host_call::{
-    CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, Redaction,
+    CallRecord, Capability, GrantRule, HostCall, HostCallKind, InvalidCall, PROGRAM_START, Redaction,
 };
-use holdfast_contract::ids::{ExtensionId, HookId, Millis, Seq, StreamId};
+use holdfast_contract::ids::{HookId, Millis, Seq, StreamId};
+use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
@@ -37,7 +38,8 @@ use holdfast_contract::session_frames::{HostCalled, SecretUsed, UiQuestion};
 use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Host, Later, UpdateSink};
-use holdfast_policy::{HeldInterfaces, Profile};
+use holdfast_policy::HeldInterfaces;
+use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::extensions::content_of;
@@ -71,12 +73,12 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Refuses a call of a capability that the extension does not hold.
-    pub(crate) fn require(&self, kind: HostCallKind) -> Result<(), Fault> {
-        self.require_for(kind.capability(), &format!("call `{kind}`"))
+    pub(crate) fn require(&self, inner: &Inner, kind: HostCallKind) -> Result<(), Fault> {
+        self.require_for(inner, kind.capability(), &format!("call `{kind}`"))
     }
 
-    fn require_for(&self, capability: Capability, what: &str) -> Result<(), Fault> {
-        require(&self.grants, &self.extension.id, capability, what)
+    fn require_for(&self, inner: &Inner, capability: Capability, what: &str) -> Result<(), Fault> {
+        inner.require(&self.grants, &self.extension, capability, what)
     }
 
     /// Refuses a topic of the program that the extension may not publish on or subscribe to.
@@ -92,7 +94,7 @@ impl Caller {
         };
         match rule {
             TopicRule::Open => Ok(()),
-            TopicRule::Needs(capability) => self.require_for(capability, &format!("{what} `{topic}`")),
+            TopicRule::Needs(capability) => self.require_for(inner, capability, &format!("{what} `{topic}`")),
             TopicRule::Channel if inner.has_role(&self.extension, Role::Channel) => Ok(()),
             TopicRule::Channel => refused("only an extension with the `channel` role brings users' messages"),
             TopicRule::Program => refused("only the program itself does"),
@@ -103,27 +105,30 @@ impl Caller {
     }
 }
 
-/// Refuses what needs a capability that an extension does not hold.
-pub(crate) fn require(
-    grants: &HeldInterfaces,
-    id: &ExtensionId,
-    capability: Capability,
-    what: &str,
-) -> Result<(), Fault> {
-    if grants.hold(capability) {
-        return Ok(());
-    }
-    let why = match capability.grant() {
-        GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
-        _ => {
-            let help = format!("`holdfast ext grant {id} --interface {capability}`");
-            format!("the interface `{capability}` is not granted: {help}")
-        }
-    };
-    Err(Fault::new(Code::ComponentImport, format!("`{id}` may not {what}: {why}")))
-}
-
 impl Inner {
+    /// Refuses what needs a capability that an extension does not hold.
+    pub(crate) fn require(
+        &self,
+        grants: &HeldInterfaces,
+        extension: &ExtensionRef,
+        capability: Capability,
+        what: &str,
+    ) -> Result<(), Fault> {
+        if grants.hold(capability) {
+            return Ok(());
+        }
+        let why = match capability.grant() {
+            GrantRule::Nobody => "no extension may, and it cannot be granted".to_owned(),
+            _ => {
+                let interfaces = vec![capability.name().to_owned()];
+                let wanted = Grants { interfaces, ..Grants::default() };
+                let help = self.how_to_grant(extension, &wanted, &format!("--interface {capability}"));
+                format!("the interface `{capability}` is not granted: {help}")
+            }
+        };
+        Err(Fault::new(Code::ComponentImport, format!("`{}` may not {what}: {why}", extension.id)))
+    }
+
     /// What an activation holds: what its manifest asks for and the user's policy gives, as discovery reported it.
     pub(crate) fn grants_of(&self, extension: &ExtensionRef) -> HeldInterfaces {
         let found = self.extensions.found(&extension.digest).unwrap_or_default();
@@ -152,7 +157,7 @@ impl Inner {
         call: HostCall,
         timeout: Option<Millis>,
     ) -> Later<Result<Content, Fault>> {
-        if let Some(Err(fault)) = call.kind().map(|kind| caller.require(kind)) {
+        if let Some(Err(fault)) = call.kind().map(|kind| caller.require(self, kind)) {
             return failed(fault);
         }
         if let Err(fault) = caller.require_topic(self, &call) {
@@ -190,6 +195,7 @@ impl Inner {
             HostCall::NetworkConnect(it) => self.network_connect(caller, it.read),
             // The outcome of a connection is a fact: it is recorded, and nothing else is done.
             HostCall::NetworkConnected(_) => ready(Ok(Content::default())),
+            HostCall::NetworkListen(it) => self.network_listen(caller, it.read),
             HostCall::HttpRequest(it) => self.http_request(caller, it.read, timeout),
             HostCall::FileRead(it) => self.file(&caller, it.read, FileDeed::Read),
             HostCall::FileList(it) => self.file(&caller, it.read, FileDeed::List),
@@ -374,26 +380,54 @@ pub(crate) struct SystemHost {
     extension: Arc<ExtensionRef>,
     /// The frame in the system stream that caused the call.
     under: Option<Seq>,
-    /// The point of the hook that is called, if it is a hook.
-    hook: Option<HookPoint>,
+    /// What is called, if it may have no side effects.
+    restricted: Option<Restricted>,
+}
+
+/// What is called and may have no side effects.
+#[derive(Clone, Copy)]
+enum Restricted {
+    /// A hook at this point.
+    Hook(HookPoint),
+    Renderer,
 }
 
 impl SystemHost {
     pub(crate) fn new(inner: &Arc<Inner>, extension: Arc<ExtensionRef>, under: Option<Seq>) -> Self {
-        Self { inner: Arc::downgrade(inner), extension, under, hook: None }
+        Self { inner: Arc::downgrade(inner), extension, under, restricted: None }
     }
 
     /// The same, for a hook that is called outside of a session.
-    pub(crate) fn for_hook(mut self, point: HookPoint) -> Self {
-        self.hook = Some(point);
-        self
+    pub(crate) fn for_hook(self, point: HookPoint) -> Self {
+        Self { restricted: Some(Restricted::Hook(point)), ..self }
+    }
+
+    /// The same, for a renderer.
+    pub(crate) fn for_renderer(self) -> Self {
+        Self { restricted: Some(Restricted::Renderer), ..self }
+    }
+
+    /// Why a call is refused, if what makes it may have no side effects.
+    fn refusal(&self, call: &HostCall) -> Option<Fault> {
+        match self.restricted? {
+            Restricted::Hook(point) => refuse_in_hook(call, point),
+            Restricted::Renderer => refuse_side_effect(call, HookPoint::ToolAfter, "a renderer"),
+        }
     }
 }
 
 /// Why a hook at this point may not make a host call, if it may not.
-pub(crate) fn refuse_in_hook(kind: HostCallKind, point: HookPoint) -> Option<Fault> {
-    let message = || format!("a hook may not call `{kind}`");
-    (!kind.is_for_hooks(point)).then(|| Fault::new(Code::HookSideEffect, message()))
+pub(crate) fn refuse_in_hook(call: &HostCall, point: HookPoint) -> Option<Fault> {
+    refuse_side_effect(call, point, "a hook")
+}
+
+fn refuse_side_effect(call: &HostCall, point: HookPoint, who: &str) -> Option<Fault> {
+    let refused = match call.kind() {
+        Some(kind) => !kind.is_for_hooks(point),
+        None => call.name() == PROGRAM_START,
+    };
+    let message = || format!("{who} may not call `{}`", call.name());
+    refused.then(|| Fault::new(Code::HookSideEffect, message()))
 }
 
 impl Host for SystemHost {
@@ -422,8 +456,8 @@ impl SystemHost {
             return failed(Fault::new(Code::ExtensionFault, "the runtime has stopped"));
         };
         match call {
+            // Not recorded: a loop reads it as often as it likes, and nothing of it is replayed.
             HostCall::Clock => ready(Ok(Content::of(&inner.clock.now()))),
-            HostCall::Random { bytes } => ready(Ok(Content::text(inner.entropy.draw_hex(bytes)))),
             HostCall::StateGet { .. }
             | HostCall::StateSet { .. }
             | HostCall::Inject { .. }
@@ -446,19 +480,25 @@ impl SystemHost {
                     updates: updates.clone(),
                 };
                 // Like the clock, a timer brings in nothing but the time, and a loop waits for ever.
-                if matches!(call, HostCall::ScheduleWait(_)) && self.hook.is_none() {
+                if matches!(call, HostCall::ScheduleWait(_)) && self.restricted.is_none() {
                     return inner.serve(caller, call, timeout);
                 }
                 if let Err(fault) = inner.admit(&extension, &call) {
                     return failed(inner.flooded(&extension, under, &call, fault));
                 }
+                let random = match &call {
+                    HostCall::Random { bytes } => Some(*bytes),
+                    _ => None,
+                };
+                let arguments = random.map(|bytes| Content::new(json!({ "bytes": bytes })));
                 let record = call.record();
+                let record = CallRecord { arguments: arguments.unwrap_or(record.arguments), ..record };
                 let is_streamed = updates.is_some();
-                let refusal =
-                    self.hook.zip(call.kind()).and_then(|(point, kind)| refuse_in_hook(kind, point));
-                let answer = match refusal {
-                    Some(refusal) => failed(refusal),
-                    None => inner.serve(caller, call, timeout),
+                let refusal = self.refusal(&call);
+                let answer = match (refusal, random) {
+                    (Some(refusal), _) => failed(refusal),
+                    (None, Some(bytes)) => ready(Ok(Content::text(inner.entropy.draw_hex(bytes)))),
+                    (None, None) => inner.serve(caller, call, timeout),
                 };
                 let answer = async move {
                     let answer = match &updates {

@@ -75,6 +75,10 @@ pub(crate) struct Messaging {
     subscriptions: Mutex<Subscriptions>,
     /// Whether events of an extension's subscriptions wait because it is not active.
     paused: Mutex<HashMap<ExtensionId, Arc<AtomicBool>>>,
+    /// Whether events of the router's own subscriptions wait, because it has not started: an attempt would fail, and count.
+    router_paused: Arc<AtomicBool>,
+    /// The same for those that lead to turns, which wait for the extensions that are starting.
+    turns_paused: Arc<AtomicBool>,
     /// Whether the bus's subscribers may differ from what is wanted.
     stale: AtomicBool,
     /// Held while they are set.
@@ -89,6 +93,8 @@ pub(crate) struct Messaging {
     last_users: Mutex<HashMap<ExtensionId, String>>,
     /// Where the user was last active.
     last_place: Mutex<Option<ActivePlace>>,
+    /// Whether a chat of the terminal was ever opened, once the log was searched or one was.
+    knows_chats: Mutex<Option<bool>>,
     /// The questions that wait for a person.
     pub(crate) questions: Questions,
     /// Generations without an agent whose manifest gives events to one, which was reported.
@@ -122,6 +128,8 @@ impl Messaging {
             routes,
             subscriptions: Mutex::default(),
             paused: Mutex::default(),
+            router_paused: Arc::new(AtomicBool::new(true)),
+            turns_paused: Arc::new(AtomicBool::new(true)),
             stale: AtomicBool::new(true),
             syncing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),
@@ -129,6 +137,7 @@ impl Messaging {
             opened: AtomicU64::default(),
             last_users: Mutex::default(),
             last_place: Mutex::default(),
+            knows_chats: Mutex::default(),
             questions: Questions::default(),
             agentless: Mutex::default(),
             streams: Streams::default(),

@@ -90,6 +90,7 @@ impl Runtime {
         self.0.close_bus().await?;
         self.0.sessions.close_all().await?;
         self.0.close_services().await;
+        self.0.count_connections();
         self.0.record_checks(self.0.routine_checks.take());
         self.0.system.ask(|reply| SystemCommand::Stop { reason: reason.to_owned(), reply }).await?;
         self.0.store.flush()

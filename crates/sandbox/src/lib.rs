@@ -35,7 +35,7 @@ pub use crate::helper::{HELPER_ARGUMENT, Helper, HelperFailure, HelperLimits};
 #[cfg(target_os = "linux")]
 pub use crate::linux::calls::Network;
 #[cfg(target_os = "linux")]
-pub use crate::linux::confine::{ProgramAccess, TransparentNetwork};
+pub use crate::linux::confine::{ListeningPorts, ProgramAccess, TransparentNetwork};
 #[cfg(target_os = "linux")]
 pub use crate::linux::group::{Switch, threads_on_machine};
 #[cfg(target_os = "linux")]

@@ -100,7 +100,8 @@ impl MapVault {
         self.keep(bundle, [(entrypoint, library)])
     }
 
-    fn keep<const N: usize>(&self, mut bundle: Bundle, files: [(&str, Vec<u8>); N]) -> FoundExtension {
+    /// Keeps an extension as this bundle describes it, with these files, and says how discovery reports it.
+    pub fn keep<const N: usize>(&self, mut bundle: Bundle, files: [(&str, Vec<u8>); N]) -> FoundExtension {
         let mut objects = self.objects.lock().unwrap();
         for (name, bytes) in files {
             bundle.files.insert(name.to_owned(), Digest::of(&bytes));
@@ -115,6 +116,8 @@ impl MapVault {
             version: parsed.version.as_str().into(),
             digest,
             lane: bundle.lane,
+            may_call: bundle.grants.extensions,
+            secrets: bundle.grants.secrets,
             interfaces: bundle.grants.interfaces,
             depends_on: parsed.depends_on,
             priority: parsed.priority,
@@ -134,7 +137,8 @@ fn parsed(manifest: &str) -> Manifest {
     holdfast_contract::manifest::parse("manifest.yaml".as_ref(), manifest).unwrap().manifest
 }
 
-fn bundle(manifest: &str, lane: &str) -> Bundle {
+/// A bundle for a lane with this manifest, without files and grants.
+pub fn bundle(manifest: &str, lane: &str) -> Bundle {
     Bundle {
         lane: lane.to_owned(),
         manifest: manifest.to_owned(),

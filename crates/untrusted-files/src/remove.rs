@@ -160,11 +160,21 @@ impl TempFolder {
     pub fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Keeps it, in another place. It is removed if it cannot be moved there.
+    pub fn keep_as(mut self, place: &Path) -> io::Result<()> {
+        std::fs::rename(&self.0, place)?;
+        // Nothing is left to remove.
+        self.0 = PathBuf::new();
+        Ok(())
+    }
 }
 
 impl Drop for TempFolder {
     fn drop(&mut self) {
-        // What the system does not remove stays, as it would after a crash.
-        let _ = remove_tree(&self.0);
+        if !self.0.as_os_str().is_empty() {
+            // What the system does not remove stays, as it would after a crash.
+            let _ = remove_tree(&self.0);
+        }
     }
 }

@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code, reason = "the argument is above")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,6 +89,32 @@ pub(crate) fn is_cancelled(id: u64) -> bool {
     cancelled(|all| all.contains(&id))
 }
 
+/// Gets the updates of a question.
+pub(crate) type Updated = Arc<dyn Fn(&Value) + Send + Sync>;
+
+/// Who gets the updates of the questions that are being answered, by their ids.
+static FOLLOWED: Mutex<BTreeMap<u64, Updated>> = Mutex::new(BTreeMap::new());
+
+fn followed<T>(change: impl FnOnce(&mut BTreeMap<u64, Updated>) -> T) -> T {
+    change(&mut FOLLOWED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A question whose updates are wanted, until it is dropped.
+pub(crate) struct Following(pub(crate) u64);
+
+impl Following {
+    pub(crate) fn new(question: u64, updated: Updated) -> Self {
+        followed(|all| all.insert(question, updated));
+        Self(question)
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        followed(|all| all.remove(&self.0));
+    }
+}
+
 unsafe fn copied(data: *const u8, length: usize) -> Vec<u8> {
     if data.is_null() {
         return Vec::new();
@@ -136,6 +162,12 @@ unsafe extern "C" fn call<P: Exported>(host: *const HostTable, request: *const u
     let (method, params) = (request["method"].as_str().unwrap_or_default(), &request["params"]);
     if method == "cancel" {
         cancelled(|all| params["id"].as_u64().map(|id| all.insert(id)));
+        return Buffer { data: std::ptr::null_mut(), length: 0 };
+    }
+    if method == "update" {
+        let updated = params["question"].as_u64().and_then(|id| followed(|all| all.get(&id).cloned()));
+        // One that panics has missed this update, and the host goes on.
+        drop(updated.map(|updated| catch_unwind(AssertUnwindSafe(|| updated(params)))));
         return Buffer { data: std::ptr::null_mut(), length: 0 };
     }
     let id = request["id"].as_u64().unwrap_or_default();

@@ -26,6 +26,7 @@
 
 mod abi;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
 use serde_json::{Value, json};
@@ -80,8 +81,25 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Asks the host, and waits for the answer.
     pub fn ask(&self, name: &str, arguments: Value) -> Result<Value, Failure> {
-        let question = json!({ "call": self.id, "name": name, "arguments": arguments });
-        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "ask", "params": question });
+        self.question(1, json!({ "call": self.id, "name": name, "arguments": arguments }))
+    }
+
+    /// The same; `updated` gets what happens meanwhile, one update after the other and from another thread: `text`, or `tool` and
+    /// `arguments`.
+    pub fn ask_streamed(
+        &self,
+        name: &str,
+        arguments: Value,
+        updated: impl Fn(&Value) + Send + Sync + 'static,
+    ) -> Result<Value, Failure> {
+        static QUESTIONS: AtomicU64 = AtomicU64::new(2);
+        let question = abi::Following::new(QUESTIONS.fetch_add(1, Ordering::Relaxed), Arc::new(updated));
+        let asked = json!({ "call": self.id, "name": name, "arguments": arguments, "updates": true });
+        self.question(question.0, asked)
+    }
+
+    fn question(&self, id: u64, question: Value) -> Result<Value, Failure> {
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": "ask", "params": question });
         let answer: Value = serde_json::from_slice(&self.host.send(message.to_string().as_bytes()))
             .map_err(|_| Failure::new("the host did not answer"))?;
         match answer.get("error") {

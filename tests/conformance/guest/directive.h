@@ -6,17 +6,18 @@
 #ifndef DIRECTIVE_H
 #define DIRECTIVE_H
 
-#include "holdfast.h"
+#include "ask.h"
 
 HF_IMPORT("config", "all") void host_config_all(uint32_t *area);
 HF_IMPORT("session", "current") void host_session_current(uint32_t *area);
+#ifndef UNGRANTED
 HF_IMPORT("ui", "select")
 void host_ui_select(const char *prompt, uint32_t length, const holdfast_text *options, uint32_t count, uint32_t *area);
-HF_IMPORT("ui", "confirm") void host_ui_confirm(const char *prompt, uint32_t length, uint32_t *area);
 HF_IMPORT("ui", "input") void host_ui_input(const char *prompt, uint32_t length, uint32_t *area);
 HF_IMPORT("ui", "custom")
 void host_ui_custom(const char *kind, uint32_t kind_length, const char *prompt, uint32_t length, const char *payload,
                     uint32_t payload_length, uint32_t *area);
+#endif
 
 /* What is left to do once the host has been asked: a verb and its text. Without a directive the verb is empty. */
 typedef struct {
@@ -74,6 +75,7 @@ static inline holdfast_text session_text(void) {
     return holdfast_built(&text);
 }
 
+#ifndef UNGRANTED
 /* result<option<string>, failure> as text. */
 static inline holdfast_text optional_text(const uint32_t *area) {
     if (area[0] & 255) return at_address(area[2], area[3]);
@@ -96,9 +98,34 @@ static inline holdfast_text confirm_text(holdfast_text prompt) {
     return area[1] >> 8 & 255 ? HOLDFAST_TEXT("yes") : HOLDFAST_TEXT("no");
 }
 
+/* Asks the user. 0 if there is no such verb. */
+static inline int ask_user(holdfast_text verb, holdfast_text rest, holdfast_text *heard) {
+    uint32_t area[4];
+    if (is(verb, "select")) {
+        *heard = select_text(rest);
+    } else if (is(verb, "confirm")) {
+        *heard = confirm_text(rest);
+    } else if (is(verb, "input")) {
+        host_ui_input(rest.data, rest.length, area);
+        *heard = optional_text(area);
+    } else if (is(verb, "custom")) {
+        holdfast_text kind = take(&rest, " "), prompt = take(&rest, ": ");
+        host_ui_custom(kind.data, kind.length, prompt.data, prompt.length, rest.data, rest.length, area);
+        *heard = optional_text(area);
+    } else {
+        return 0;
+    }
+    return 1;
+}
+#else
+static inline int ask_user(holdfast_text verb, holdfast_text rest, holdfast_text *heard) {
+    (void)verb, (void)rest, (void)heard;
+    return 0;
+}
+#endif
+
 /* Asks the host. 0 if the host has no such verb. What has no answer gives nothing at all. */
 static inline int ask_host(holdfast_text verb, holdfast_text rest, holdfast_text *heard) {
-    uint32_t area[4];
     holdfast_builder text = {0};
     if (is(verb, "clock")) {
         holdfast_add_number(&text, (int64_t)holdfast_now());
@@ -116,28 +143,19 @@ static inline int ask_host(holdfast_text verb, holdfast_text rest, holdfast_text
         if (holdfast_state_get(rest, heard) != 1) *heard = HOLDFAST_TEXT("nothing");
     } else if (is(verb, "tell")) {
         holdfast_inject(rest);
-    } else if (is(verb, "write")) {
-        int is_written = holdfast_file_write(rest, HOLDFAST_TEXT("text"));
-        *heard = is_written ? HOLDFAST_TEXT("written") : HOLDFAST_TEXT("refused");
+    } else if (is(verb, "host")) {
+        holdfast_text name = take(&rest, " ");
+        int is_served = ask(name, rest);
+        if (is_served < 0) __builtin_trap();
+        *heard = is_served ? HOLDFAST_TEXT("served") : HOLDFAST_TEXT("refused");
     } else if (is(verb, "log")) {
         holdfast_log(HOLDFAST_INFO, rest);
     } else if (is(verb, "config")) {
         if (!holdfast_config(rest, heard)) *heard = HOLDFAST_TEXT("nothing");
     } else if (is(verb, "session")) {
         *heard = session_text();
-    } else if (is(verb, "select")) {
-        *heard = select_text(rest);
-    } else if (is(verb, "confirm")) {
-        *heard = confirm_text(rest);
-    } else if (is(verb, "input")) {
-        host_ui_input(rest.data, rest.length, area);
-        *heard = optional_text(area);
-    } else if (is(verb, "custom")) {
-        holdfast_text kind = take(&rest, " "), prompt = take(&rest, ": ");
-        host_ui_custom(kind.data, kind.length, prompt.data, prompt.length, rest.data, rest.length, area);
-        *heard = optional_text(area);
     } else {
-        return 0;
+        return ask_user(verb, rest, heard);
     }
     return 1;
 }

@@ -87,12 +87,13 @@ class Obedient:
         if verb == "tell":
             self.ask("inject", {"text": rest})
             return ""
-        if verb == "write":
+        if verb == "host":
+            name, arguments = split(rest, " ")
             try:
-                self.ask("file.write", {"path": rest, "content": "text"})
+                self.ask(name, json.loads(arguments))
             except Exception:
                 return "refused"
-            return "written"
+            return "served"
         if verb == "log":
             self.log(rest)
             return ""

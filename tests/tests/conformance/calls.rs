@@ -59,7 +59,7 @@ fn untold(point: &HookPoint) -> Case {
 }
 
 async fn reply(lane: &dyn ConformingLane, case: &Case) -> String {
-    let (lane, reference) = lane.alone(&format!("{MANIFEST}{}", case.manifest));
+    let (lane, reference) = lane.alone(&format!("{MANIFEST}{}", case.manifest), lane.least());
     let loaded = lane.load(&reference).await.unwrap();
     let instance = loaded.fresh().unwrap_or(loaded);
     // As in a runtime, it is loaded first; some are initialised on the way.

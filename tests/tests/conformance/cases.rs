@@ -178,7 +178,9 @@ impl Case {
         if self.unattended {
             lab = lab.unattended();
         }
-        let (lab, digest) = lane.install(lab, &format!("{MANIFEST}{}", self.manifest));
+        let manifest = format!("{MANIFEST}{}", self.manifest);
+        let (lab, installed) = lane.install(lab, &manifest, lane.least());
+        let digest = installed.digest;
         let lab = lab.start().await;
         lab.runtime.settled().await.unwrap();
         self.drive(&lab).await;

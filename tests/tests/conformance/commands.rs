@@ -13,7 +13,7 @@ use super::lanes::{ConformingLane, MANIFEST};
 pub async fn compare(lanes: &[Box<dyn ConformingLane>]) {
     for lane in lanes {
         let name = lane.name();
-        let (lab, _) = lane.install(Lab::build().script([]), MANIFEST);
+        let (lab, _) = lane.install(Lab::build().script([]), MANIFEST, lane.least());
         let lab = lab.start().await;
         lab.runtime.settled().await.unwrap();
         let listed: Vec<(String, String)> = lab

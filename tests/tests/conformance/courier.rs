@@ -1,5 +1,6 @@
 //! One extension in six forms, which fetches over HTTP with a secret that it never sees, reads a granted folder, writes to its own and
-//! subscribes: each leaves the same frames, and its session replays without network, files and programs. The sources are in
+//! subscribes, and whose gate judges that: each leaves the same frames, and its session replays without network, files and programs. The
+//! sources are in
 //! `tests/conformance/courier/`.
 
 use std::fs;
@@ -10,13 +11,15 @@ use std::sync::{Arc, Mutex};
 
 use holdfast_app::Application;
 use holdfast_contract::digest::Digest;
-use holdfast_contract::ids::Seq;
+use holdfast_contract::ids::{Seq, StreamId};
 use holdfast_contract::manifest::{Access, FileGrant, Grants};
 use holdfast_loader::candidate;
 use holdfast_policy::{Grant, Tie};
 use holdfast_runtime::secrets::{SecretName, SecretString};
+use holdfast_runtime::{SessionEvent, Surface};
 use holdfast_tests::scene::{Scene, again, said, serves};
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 const SECRET: &str = "correct-horse-battery-staple";
 
@@ -172,7 +175,15 @@ async fn deliver(application: &Application, session: &str, url: &str, folder: &P
 fn story(application: &Application, session: &str, scene: &Scene, server: &Server) -> Vec<(String, Value)> {
     application.runtime.store().flush().unwrap();
     let frames = application.runtime.store().frames(&session.into(), Seq(0)..).unwrap();
-    let kept = ["host.called", "tool.called", "tool.returned", "hook.decided"];
+    let kept = [
+        "host.called",
+        "tool.called",
+        "tool.returned",
+        "tool.decided",
+        "hook.called",
+        "hook.agreed",
+        "hook.decided",
+    ];
     let kept = frames.into_iter().filter(|frame| kept.contains(&frame.envelope.kind.as_str()));
     let place = scene.folder.path().display().to_string();
     let port = format!("127.0.0.1:{}", server.port);
@@ -195,9 +206,42 @@ fn without_digests(value: Value) -> Value {
     }
 }
 
+type Story = Vec<(String, Value)>;
+
+/// Whether the courier's gate was asked, and what became of the call.
+fn check_gate(form: &str, story: &Story, verdict: &Value) {
+    let of_gate = |body: &Value| {
+        let said = body.to_string();
+        said.contains("tool_gate") && said.contains("\"courier/")
+    };
+    let asked = story.iter().any(|(kind, body)| kind.starts_with("hook.") && of_gate(body));
+    assert!(asked, "{form}: the gate was not asked: {story:#?}");
+    let decided = story.iter().find(|(kind, _)| kind == "tool.decided").map(|(_, body)| &body["verdict"]);
+    assert_eq!(decided, Some(verdict), "{form}");
+}
+
+/// The gate denies what is not from the web, and that is recorded alike.
+async fn denied(
+    form: &str,
+    application: &Application,
+    scene: &Scene,
+    server: &Server,
+    folder: &Path,
+) -> Story {
+    let received = server.received().len();
+    deliver(application, "denied", "ftp://127.0.0.1/today", folder).await;
+    assert_eq!(server.received().len(), received, "{form}");
+    let story = story(application, "denied", scene, server);
+    let by_gate = json!({ "denied": { "by": "courier/0", "reason": "it delivers from the web only" } });
+    check_gate(form, &story, &by_gate);
+    assert!(story.iter().all(|(kind, _)| kind != "host.called"), "{form}: {story:#?}");
+    assert!(again(scene, application, "denied").identical, "{form}");
+    story
+}
+
 /// Every form of it does the same and leaves the same frames.
 pub async fn compare() {
-    let mut first: Option<(&str, Vec<(String, Value)>)> = None;
+    let mut first: Option<(&str, Story)> = None;
     for (form, how) in FORMS {
         let (scene, folder) = prepared();
         let server = Server::new(None);
@@ -216,7 +260,8 @@ pub async fn compare() {
         );
         let data = scene.folder.path().join("home/data/courier/copy.txt");
         assert_eq!(fs::read_to_string(&data).unwrap(), "remember the milk", "{form}");
-        let story = story(&application, "one", &scene, &server);
+        let mut story = story(&application, "one", &scene, &server);
+        check_gate(form, &story, &json!("allowed"));
         let all: String = story.iter().map(|(_, body)| body.to_string()).collect();
         assert!(!all.contains(SECRET), "{form}: a frame has the secret");
         let asked: Vec<&str> = story.iter().filter_map(|(_, body)| body["ask"].as_str()).collect();
@@ -231,6 +276,7 @@ pub async fn compare() {
         let is_mocked = how.ends_with(".wasm") && !verdict.mocked.is_empty();
         assert!(!is_mocked, "{form}: a component runs again");
         assert!(server.received().len() == 1 && !data.exists(), "{form}: a replay does nothing");
+        story.extend(denied(form, &application, &scene, &server, &folder).await);
         application.runtime.stop("the test is over").await.unwrap();
         match &first {
             None => first = Some((form, story)),
@@ -242,6 +288,52 @@ pub async fn compare() {
             }
         }
     }
+}
+
+/// Allows once what it is asked about.
+struct Allows {
+    questions: mpsc::UnboundedSender<(StreamId, Seq)>,
+}
+
+impl Surface for Allows {
+    fn show(&self, session: &StreamId, event: SessionEvent) {
+        if let SessionEvent::Question { request, .. } = event {
+            self.questions.send((session.clone(), request)).unwrap();
+        }
+    }
+
+    fn attended(&self, _: &StreamId) -> bool {
+        true
+    }
+}
+
+/// A component that was not granted the secret: the user is asked, and a replay runs it again without asking.
+pub async fn consent() {
+    let (form, how) = FORMS[2];
+    let (scene, folder) = prepared();
+    let server = Server::new(None);
+    let asks = grants(&server, &folder);
+    let place = install(&scene, form, how, &asks);
+    grant(&scene, &place, Grants { secrets: Vec::new(), ..asks });
+    let (questions, mut asked) = mpsc::unbounded_channel();
+    let application = Application::open(&scene.plan(), Arc::new(Allows { questions })).await.unwrap();
+    let token = SecretName::global("TOKEN").unwrap();
+    application.runtime.set_secret(token, SecretString::from(SECRET.to_owned())).await.unwrap();
+    serves(&application, "courier", 1).await;
+    let answering = application.runtime.clone();
+    tokio::spawn(async move {
+        while let Some((session, request)) = asked.recv().await {
+            answering.resume(&session).unwrap().answer(request, Some("once".into())).await.unwrap();
+        }
+    });
+    let answer = deliver(&application, "one", &server.url(), &folder).await;
+    assert!(answer.starts_with("200 heard authorization: Bearer [secret TOKEN]"), "{answer}");
+    let frames = application.runtime.store().frames(&"one".into(), Seq(0)..).unwrap();
+    let of = |kind: &str| frames.iter().filter(|frame| frame.envelope.kind.as_str() == kind).count();
+    assert_eq!(of("ui.requested"), 1);
+    let verdict = again(&scene, &application, "one");
+    assert!(verdict.identical && verdict.mocked.is_empty(), "{verdict:#?}");
+    application.runtime.stop("the test is over").await.unwrap();
 }
 
 /// What the grants do not cover is refused, in a component and in a class alike.

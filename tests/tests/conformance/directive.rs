@@ -2,12 +2,12 @@
 //!
 //! A directive is a line `WHERE [HOST-VERB … |]… VERB TEXT`: WHERE is a hook point or a role. It stands in what is judged, in the
 //! call's argument `do`, or in the configuration's `do`, whichever has one first. In TEXT a `%` stands for what the host answered
-//! last. `tests/conformance/guest/directive.h` is the same in C.
+//! last. `host NAME JSON` makes any host call, and answers `served` or `refused`. `tests/conformance/guest/directive.h` is the same in C.
 
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
-use holdfast_contract::host_call::{HostCall, HostCallKind};
+use holdfast_contract::host_call::HostCall;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::session_frames::UiQuestion;
@@ -80,10 +80,11 @@ impl Place<'_> {
                 self.ask(HostCall::Inject { text: Content::text(rest) }).await?;
                 String::new()
             }
-            "write" => {
-                let file = json!({ "path": rest, "content": "text" });
-                let answer = self.ask(HostCall::of(HostCallKind::FileWrite, file)).await;
-                if answer.is_ok() { "written" } else { "refused" }.to_owned()
+            "host" => {
+                let (name, arguments) = split(rest, " ");
+                let arguments: Value = serde_json::from_str(&arguments).unwrap();
+                let answer = self.ask(HostCall::named(&name, arguments)).await;
+                if answer.is_ok() { "served" } else { "refused" }.to_owned()
             }
             "log" => String::new(),
             "config" => match self.config.get(rest) {

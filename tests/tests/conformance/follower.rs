@@ -1,4 +1,4 @@
-//! One extension in seven forms, which has an agent do something and follows it meanwhile: each is told the same and leaves the same
+//! One extension in eight forms, which has an agent do something and follows it meanwhile: each is told the same and leaves the same
 //! frames, and its session replays without the agent. The sources are in `tests/conformance/follower/`.
 
 use std::path::Path;
@@ -12,9 +12,11 @@ use holdfast_contract::manifest::Grants;
 use holdfast_contract::message::TurnView;
 use holdfast_contract::problem::Fault;
 use holdfast_contract::sandbox::SandboxOptions;
+use holdfast_contract::system_frames::FoundExtension;
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{CallUpdate, Host, Later, UpdateSink};
 use holdfast_lane_native::{NativeExtension, Tool};
+use holdfast_lane_plugin::{PluginLane, PluginPlaces};
 use holdfast_lane_process::{Places, ProcessLane};
 use holdfast_model::script::ScriptStep;
 use holdfast_testkit::pieces::{agent, spec, tool};
@@ -64,6 +66,18 @@ impl Form {
                 let manifest = format!("{HEAD}entrypoint: main:Follower\n");
                 let found = self.vault.add_python(&manifest, "main:Follower", files);
                 lab.lane(Arc::new(ProcessLane::python(self.vault.clone(), places)), [found])
+            }
+            "plugin" => {
+                let library = super::plugins::in_rust("tests/conformance/follower/plugin", "follower_plugin");
+                let found = self.vault.add_plugin(
+                    &format!("{HEAD}entrypoint: follower.so\n"),
+                    "follower.so",
+                    library,
+                );
+                let places = PluginPlaces::within(self.folder.path());
+                // The owner's policy gives it what the lane does not have by default.
+                let found = FoundExtension { interfaces: Self::grants().interfaces, ..found };
+                lab.lane(Arc::new(PluginLane::new(self.vault.clone(), places, Arc::new(|| true))), [found])
             }
             "process" => {
                 let (files, grants) = ([("main.py", self.main())], Self::grants());
@@ -179,7 +193,7 @@ fn returned(lab: &Lab) -> Value {
 /// Every form is told the same and leaves the same frames.
 pub async fn compare() {
     let mut first: Option<Vec<(String, Value)>> = None;
-    for name in ["native", "process", "class"].into_iter().chain(COMPONENTS) {
+    for name in ["native", "process", "class", "plugin"].into_iter().chain(COMPONENTS) {
         let form = Form::new(name);
         let lab = form.run(json!({ "agent": "poet", "task": "sing" }), sings()).await;
         assert_eq!(returned(&lab), json!("hum{\"n\":1} sung = sung"), "{name}");

@@ -101,29 +101,36 @@ fn grants() -> Grants {
     }
 }
 
+fn head(sources: &str) -> String {
+    format!("id: {sources}\nname: Any\nversion: 1.0.0\nentrypoint: {sources}.wasm\n")
+}
+
 /// A component that is built from a folder of `tests/conformance/`.
-fn built(vault: &MapVault, sources: &str, language: &str) -> FoundExtension {
+fn component(sources: &str, language: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("source");
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance").join(sources).join(language);
     super::courier::copy(&from, &place);
-    let head = format!("id: {sources}\nname: Any\nversion: 1.0.0\nentrypoint: {sources}.wasm\n");
-    std::fs::write(place.join("manifest.yaml"), &head).unwrap();
+    std::fs::write(place.join("manifest.yaml"), head(sources)).unwrap();
     if language == "rust" {
         super::courier::point_to_the_sdk(&place);
     }
     let built = holdfast_authoring::build(&place, &mut |_| {}).unwrap_or_else(|problem| {
         panic!("{language}: {problem}\n  the toolchains of the tests are installed by ./scripts/setup guests")
     });
-    let component = std::fs::read(built.component).unwrap();
-    vault.add_granted(&head, component, &SandboxOptions::default(), grants())
+    std::fs::read(built.component).unwrap()
+}
+
+/// It in a vault, with these grants.
+pub fn kept(vault: &MapVault, sources: &str, component: &[u8], grants: Grants) -> FoundExtension {
+    vault.add_granted(&head(sources), component.to_vec(), &SandboxOptions::default(), grants)
 }
 
 /// One host call as it is recorded: what was asked, with what, and the code of its failure.
 type Made = (String, Value, Option<String>);
 
-/// A session in which a model calls these tools, one after the other, with the caller in this language.
-async fn session(language: &str, tools: &[&str]) -> Lab {
+/// A session in which a model calls these tools, one after the other, with the caller as this component, or else in native code.
+async fn session(language: &str, component: Option<&[u8]>, tools: &[&str]) -> Lab {
     let vault = Arc::new(MapVault::default());
     let quiet = |name: &'static str| tool(name, EffectClass::Pure, |_| json!("hm"));
     let steps = tools.iter().map(|tool| ScriptStep::calls([(*tool, json!({}))]));
@@ -133,14 +140,14 @@ async fn session(language: &str, tools: &[&str]) -> Lab {
         .script(steps.chain([ScriptStep::says("done")]))
         .model("verse", Script::new([ScriptStep::says("sung")]))
         .extension(office);
-    let builder = match language {
-        "native" => {
+    let builder = match component {
+        None => {
             let interfaces: Vec<&str> = Capability::ALL.iter().map(|it| it.name()).collect();
             let caller = NativeExtension::new("caller", "1.0.0").interfaces(&interfaces);
             builder.extension(caller.tool(Caller).hook(Caller))
         }
-        _ => {
-            let found = built(&vault, "caller", language);
+        Some(component) => {
+            let found = kept(&vault, "caller", component, grants());
             builder.lane(lane(&vault), [found])
         }
     };
@@ -163,8 +170,8 @@ fn code(body: &Value) -> Option<String> {
 }
 
 /// What the caller has asked in its tool, and then in its gate.
-async fn made(language: &str) -> (Vec<Made>, Vec<Made>) {
-    let lab = session(language, &["call_all", "probe"]).await;
+async fn made(language: &str, component: Option<&[u8]>) -> (Vec<Made>, Vec<Made>) {
+    let lab = session(language, component, &["call_all", "probe"]).await;
     let called = called(&lab);
     let text = called.iter().map(Value::to_string).collect::<String>();
     assert!(!text.contains("hunter2"), "{language}: a secret is in the log");
@@ -174,7 +181,7 @@ async fn made(language: &str) -> (Vec<Made>, Vec<Made>) {
         called.iter().partition(|body| !body["hook"].is_null());
     let verdict = lab.replay("s1");
     assert!(verdict.identical, "{language}: {verdict:#?}");
-    if language != "native" {
+    if component.is_some() {
         let is_mocked = verdict.mocked.iter().any(|id| id.as_str() == "caller");
         assert!(!is_mocked, "{language}: a component runs again");
     }
@@ -185,7 +192,7 @@ async fn made(language: &str) -> (Vec<Made>, Vec<Made>) {
 
 /// A component that was granted everything acts in none of its ways while its gate runs, and the tool runs that it allows.
 pub async fn a_guard_that_acts() {
-    let lab = session("rust", &["reach"]).await;
+    let lab = session("rust", Some(&component("caller", "rust")), &["reach"]).await;
     let called = called(&lab);
     let denied = Some(Code::HookSideEffect.to_string());
     for body in &called {
@@ -206,9 +213,10 @@ pub async fn a_guard_that_acts() {
     lab.stop().await;
 }
 
-/// A component in each language makes the calls as native code does, and its gate is refused the same of them.
+/// A component in each language makes the calls as native code does, and its gate is refused the same of them. Where the SDK has
+/// functions for all other calls, it is served what a class is served.
 pub async fn compare_calls() {
-    let (served, refused) = made("native").await;
+    let (served, refused) = made("native", None).await;
     let asked: Vec<String> = calls().into_iter().map(|(kind, _)| kind.name().to_owned()).collect();
     assert_eq!(served.iter().map(|(ask, ..)| ask.clone()).collect::<Vec<_>>(), asked);
     let withheld = Code::ComponentImport.to_string();
@@ -218,8 +226,13 @@ pub async fn compare_calls() {
     let denied = Code::HookSideEffect.to_string();
     let is_denied = |(.., code): &Made| code.as_deref() == Some(&*denied);
     assert_eq!(refused.iter().map(is_denied).collect::<Vec<_>>(), of_hooks, "{refused:?}");
+    let of_a_class = super::grants::served::by_a_class().await;
     for language in ["c", "rust", "javascript", "python"] {
-        let (by_tool, by_gate) = made(language).await;
+        let component = component("caller", language);
+        if language != "c" {
+            super::grants::served::compare(language, &component, &of_a_class).await;
+        }
+        let (by_tool, by_gate) = made(language, Some(&component)).await;
         assert_eq!(by_tool, served, "{language}: the tool");
         assert_eq!(by_gate, refused, "{language}: the gate");
     }
@@ -316,7 +329,8 @@ impl Host for Quiet {
 pub async fn compare_roles() {
     for language in ["rust", "javascript", "python"] {
         let vault = Arc::new(MapVault::default());
-        let FoundExtension { id, version, digest, .. } = built(&vault, "roles", language);
+        let component = component("roles", language);
+        let FoundExtension { id, version, digest, .. } = kept(&vault, "roles", &component, grants());
         let reference = ExtensionRef { id, version, digest, generation: Generation(1) };
         let loaded = lane(&vault).load(&reference).await.unwrap();
         for (call, expected) in given() {

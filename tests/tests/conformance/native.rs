@@ -27,6 +27,8 @@ pub fn extension(manifest: &Manifest) -> NativeExtension {
     if let Some(priority) = manifest.priority {
         it = it.priority(priority);
     }
+    let depends_on: Vec<&str> = manifest.depends_on.iter().map(|id| id.as_str()).collect();
+    it = it.depends_on(&depends_on);
     for spec in tools() {
         let hint = manifest.tools.get(&spec.name).copied().unwrap_or_default();
         let (timeout, effects) =

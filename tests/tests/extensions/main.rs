@@ -10,6 +10,8 @@
 mod escapes;
 mod examples;
 mod guardrails;
+#[cfg(target_os = "linux")]
+mod hooks;
 mod hostile_wasm;
 mod hot_swap;
 mod many_tools;

@@ -6,6 +6,7 @@ use holdfast_bus::NewEvent;
 use holdfast_contract::body::FrameKind;
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::manifest::Profile;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{Descriptor, Payload};
@@ -279,6 +280,55 @@ async fn an_extension_shows_the_calls_of_its_own_tools_and_of_no_others() {
     assert_eq!(called[2].get("call_shown"), None);
     assert!(called[2]["faults"][0]["message"].as_str().unwrap().contains("the paint is dry"), "{called:?}");
     assert_eq!(lab.findings(), Vec::new());
+    assert!(lab.replay("system").identical);
+    lab.stop().await;
+}
+
+/// A renderer that publishes, reads the clock, and says what became of it.
+struct Meddling;
+
+impl Functions for Meddling {
+    fn call(
+        &self,
+        role: Role,
+        _: String,
+        _: Content,
+        host: Arc<dyn Host>,
+    ) -> Option<Later<Result<Content, Fault>>> {
+        (role == Role::Renderer).then(|| -> Later<_> {
+            Box::pin(async move {
+                let event = json!({ "topic": "painter.drawn", "payload": {} });
+                let published = host.call(HostCall::of(HostCallKind::EventPublish, event)).await;
+                host.call(HostCall::Clock).await?;
+                Ok(Content::text(published.unwrap_err().message))
+            })
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_renderer_has_no_side_effects() {
+    let descriptor = Descriptor {
+        kind: "renderer".into(),
+        id: "painter".into(),
+        priority: None,
+        missing_secrets: Vec::new(),
+        payload: Payload::Other(Content::new(json!({ "calls": true, "results": true }))),
+    };
+    let own = tool("look", EffectClass::Pure, |_| json!("seen"));
+    let painter =
+        NativeExtension::new("painter", "1.0.0").tool(own).functions(Meddling).descriptor(descriptor);
+    let lab = Lab::build().extension(painter).script([ScriptStep::says("hello")]).start().await;
+    let shown = lab.runtime.rendered(&"look".into(), Content::default(), Content::default()).await.unwrap();
+    let refused = Some("a renderer may not call `event.publish`".to_owned());
+    assert_eq!(shown, (refused.clone(), refused));
+    lab.runtime.settled().await.unwrap();
+    let called = bodies(&lab.frames_of("system"), FrameKind::HostCalled);
+    assert_eq!(called.len(), 2, "{called:?}");
+    assert_eq!(
+        (&called[0]["ask"], &called[0]["outcome"]["failure"]["code"]),
+        (&json!("event.publish"), &json!("HF-3206"))
+    );
     assert!(lab.replay("system").identical);
     lab.stop().await;
 }

@@ -160,6 +160,18 @@ pub fn bus_story(runtime: &Runtime) -> Vec<String> {
     lines
 }
 
+/// Why events were delivered again.
+pub fn retry_codes(runtime: &Runtime) -> Vec<Code> {
+    runtime.store().flush().unwrap();
+    let streams = holdfast_bus::streams();
+    let frames = streams.flat_map(|stream| runtime.store().frames(&stream, ..).unwrap());
+    let code = |frame: Frame| match runtime.store().body(&frame).unwrap() {
+        Body::EventRetried(body) => Some(body.fault.code),
+        _ => None,
+    };
+    frames.filter_map(code).collect()
+}
+
 fn line(runtime: &Runtime, frame: &Frame) -> String {
     let kind = frame.envelope.kind;
     match runtime.store().body(frame).unwrap() {

@@ -1,14 +1,19 @@
 //! Users on channels: their messages, their sessions, their answers.
 
+use std::sync::Arc;
+
 use holdfast_bus::NewEvent;
 use holdfast_contract::ids::Millis;
+use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::wire::{Host, Later};
 use holdfast_home::{Channels, SessionRule};
-use holdfast_lane_native::NativeExtension;
+use holdfast_lane_native::{Lifecycle, NativeExtension};
 use holdfast_testkit::pieces::{echo, hanging_tool};
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
-use crate::fixtures::{Asking, Mailbox, bus_story, inputs, later};
+use crate::fixtures::{Asking, Mailbox, bus_story, inputs, later, retry_codes};
 
 fn chat(mailbox: &Mailbox) -> NativeExtension {
     NativeExtension::new("chat", "1.0.0").channel(mailbox.clone())
@@ -240,6 +245,68 @@ fn a_process_that_ends_in_the_middle_of_a_turn_leaves_it_to_the_next() {
         assert_eq!(lab.findings(), Vec::new());
         lab.stop().await;
     });
+}
+
+/// The bus knows the messages that wait before the system has started. A turn could not begin then, and each attempt would count.
+#[test]
+fn a_message_that_waits_is_not_attempted_before_the_policy_is_in_force() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("holdfast.db");
+    let mailbox = Mailbox::default();
+    process(async {
+        let hangs = vec![ScriptStep::calls([("wait", json!({}))])];
+        let lab = restartable(&mailbox, hangs).on(&path, Default::default()).start().await;
+        lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+        lab.until("the tool", |lab| lab.ledger.count("tool chat.ada") == 1).await;
+    });
+    process(async {
+        let steps = [ScriptStep::calls([("wait", json!({}))]), ScriptStep::says("at last")];
+        let pure = holdfast_contract::tool::EffectClass::Pure;
+        let wait = holdfast_testkit::pieces::tool("wait", pure, Value::clone);
+        let kit = NativeExtension::new("kit", "1.0.0").tool(echo()).tool(wait);
+        let lab = Lab::build().script(steps).on(&path, Default::default());
+        fail::cfg("system::before_start", "sleep(1000)").unwrap();
+        let lab = lab.extension(chat(&mailbox)).extension(kit).start().await;
+        fail::remove("system::before_start");
+        later(&lab, "the answer", |_| !mailbox.all().is_empty()).await;
+        assert_eq!(mailbox.all(), ["ada: at last"]);
+        let codes = retry_codes(&lab.runtime);
+        assert!(!codes.contains(&Code::PolicyInvalid), "{codes:?}");
+        lab.stop().await;
+    });
+}
+
+/// An extension whose `initialize` takes until it is told to go on.
+struct Starting(Arc<Notify>);
+
+impl Lifecycle for Starting {
+    fn initialize(&self, _: Arc<dyn Host>) -> Later<Result<(), Fault>> {
+        let go_on = self.0.clone();
+        Box::pin(async move {
+            go_on.notified().await;
+            Ok(())
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_message_waits_without_an_attempt_while_extensions_start() {
+    let (mailbox, go_on) = (Mailbox::default(), Arc::new(Notify::new()));
+    let slow = NativeExtension::new("slow", "1.0.0").lifecycle(Starting(go_on.clone()));
+    let lab = Lab::build().script([ScriptStep::says("hello, Ada")]);
+    let lab = lab.extension(chat(&mailbox)).extension(slow).begin().await;
+    let is_up =
+        |lab: &Lab| lab.runtime.registry().others.iter().any(|entry| entry.kind.as_str() == "channel");
+    lab.until("the channel is up", is_up).await;
+    lab.runtime.publish(message("ada", "hello", Some("1"))).await.unwrap();
+    let status = lab.runtime.bus().status();
+    let queue = status.subscribers.iter().find(|queue| &*queue.name == "router.messages/chat").unwrap();
+    assert_eq!((queue.paused, queue.open, queue.under_way), (true, 1, 0), "{queue:?}");
+    go_on.notify_one();
+    later(&lab, "the answer", |_| !mailbox.all().is_empty()).await;
+    assert_eq!(mailbox.all(), ["ada: hello, Ada"]);
+    assert_eq!(retry_codes(&lab.runtime), Vec::new());
+    lab.stop().await;
 }
 
 #[test]

@@ -19,6 +19,7 @@ const SERVED_BY_THE_LANE: &[&str] = &["log.log", "config.get", "config.all", "se
 pub const NOT_FOR_COMPONENTS: &[(HostCallKind, &str)] = &[
     (HostCallKind::NetworkConnect, "made by the gateway of the process lanes; a component has `http.send`"),
     (HostCallKind::NetworkConnected, "made by the gateway of the process lanes"),
+    (HostCallKind::NetworkListen, "a component has no ports"),
     (HostCallKind::SystemShutdown, "nobody holds it"),
 ];
 
@@ -39,7 +40,8 @@ pub fn page() -> String {
         "# Host calls\n\nWhat an extension may call on the host while it is being called. The list is the same in every lane:\n\
          a native extension and a program make a call by its name, a Python class with `context.ask` or a\n\
          method of its own, a component through the function shown. Each call and its answer is a frame,\n\
-         without what is marked as redacted.\n\n\
+         without what is marked as redacted. Two are not recorded outside of a session, where a loop makes\n\
+         them all the time and nothing is replayed: `clock`, and `schedule.wait`.\n\n\
          A call belongs to an interface, and an extension may make it if it holds the interface. A call\n\
          without the grant is refused with `HF-4103`, in every lane; a component that imports an interface\n\
          without the grant is not loaded, with the same code. A built-in extension holds what it is\n\
@@ -82,8 +84,8 @@ pub fn page() -> String {
     }
     text.push_str(
         "\nEvery other topic is open: no extension owns a topic, and each may publish on it and subscribe to it\n\
-         with `events` and `subscriptions`. What a manifest subscribes to follows the same table, and needs no\n\
-         `subscriptions`.\n",
+         with `events` and `subscriptions`. [ADR 0034](../adr/0034-topics-have-no-owners.md) says why. What a\n\
+         manifest subscribes to follows the same table, and needs no `subscriptions`.\n",
     );
     let allowed = |point: HookPoint| {
         HostCallKind::ALL.iter().filter(move |kind| kind.is_for_hooks(point)).map(|kind| format!("`{kind}`"))
@@ -95,8 +97,10 @@ pub fn page() -> String {
         "\nWhat a hook asks of the host changes nothing outside of its session and does no I/O, in every lane. It\n\
          may make {}; a\n\
          context provider also {}. Another call is refused with `HF-3206` and recorded, whatever is granted; a\n\
-         component gets the failure `denied`. [ADR 0028](../adr/0028-hooks-have-no-side-effects.md) says what\n\
-         this does not cover: the files that the confinement of a program lets it write.",
+         component gets the failure `denied`. So is what a hook of a Python class would connect to, write or\n\
+         start by itself; a program that is started is recorded as `program.start`. A renderer may make the\n\
+         same calls as a hook. [ADR 0028](../adr/0028-hooks-have-no-side-effects.md) says what this does not\n\
+         cover: the files that the confinement of a program lets it write.",
         all.join(", "),
         more.join(", ")
     )

@@ -9,14 +9,15 @@ use holdfast_contract::context::{ContextBudget, SEPARATOR, tokens};
 use holdfast_contract::hook::{Decision, HookInput, HookPoint, HookSpec};
 use holdfast_contract::host_call::HostCall;
 use holdfast_contract::ids::{CallId, Millis};
-use holdfast_contract::message::TurnView;
+use holdfast_contract::message::{Origin, TurnView};
 use holdfast_contract::problem::Fault;
-use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
+use holdfast_contract::session_frames::{ModelFailed, ModelReturned, SessionSettings};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::{Channel, FnHook, Hook, NativeExtension, Tool, now};
 use holdfast_model::script::Script;
 use holdfast_model::{Deltas, Model, ModelRequest};
+use holdfast_runtime::NewSession;
 use holdfast_testkit::pieces::{hanging_hook, hook, spec};
 use holdfast_testkit::story::bodies;
 use holdfast_testkit::{Lab, LabBuilder, ScriptStep};
@@ -203,15 +204,17 @@ impl Channel for Pigeon {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_built_in_provider_comes_first_and_says_where_the_user_is() {
     let read: Arc<Mutex<Vec<String>>> = Arc::default();
+    let script = Script::new([ScriptStep::says("done"), ScriptStep::says("done")]);
     let lab = Lab::build()
-        .model("script", Reader { script: Script::new([ScriptStep::says("done")]), read: read.clone() })
+        .model("script", Reader { script, read: read.clone() })
         .extension(NativeExtension::new("early", "1.0.0").hook(provider(1, None, "Early.")).replayable())
         .extension(holdfast_ext_orchestrator::extension())
         .extension(NativeExtension::new("pigeon", "1.0.0").channel(Pigeon))
         .start()
         .await;
     lab.say("hello").await;
-    let read = read.lock().unwrap()[0].clone();
+    let reads = read;
+    let read = reads.lock().unwrap()[0].clone();
     assert_eq!(
         read,
         "[Current Session Context]\nThe user is on the channel `test`, and your answer goes there. The user is `ada`.\n\
@@ -220,6 +223,14 @@ async fn the_built_in_provider_comes_first_and_says_where_the_user_is() {
          list_channels, send_to_channel, start_background_task): \
          Finds tools, reaches channels and starts work in the background."
     );
+    // Once there is a chat of the terminal, it is a channel like the others.
+    let origin = Origin { channel: "chat".to_owned(), user: None };
+    let (agent, instructions) = ("main".into(), Content::default());
+    let settings = SessionSettings::default();
+    lab.runtime.open(NewSession { id: "c1".into(), origin, agent, instructions, settings }).unwrap();
+    lab.say("hello again").await;
+    let read = reads.lock().unwrap()[1].clone();
+    assert!(read.contains("Other channels reach the user too: `pigeon`, `chat`."), "{read}");
     let verdict = lab.replay("s1");
     assert!(verdict.identical, "{verdict:#?}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::hook::{HookInput, HookPoint};
-use holdfast_contract::ids::{CallId, HookId, Millis};
+use holdfast_contract::ids::{CallId, Millis};
 use holdfast_contract::manifest::yaml::{self, Codes, Format};
 use holdfast_contract::message::{CallView, Limits, Origin, TurnContext};
 use holdfast_contract::problem::{Code, Fault, Problem};
@@ -205,9 +205,9 @@ impl LoadedExtension {
                 }
             }
             Asked::Hook { point, call, subject } => {
-                let hook = self.descriptors.iter().find_map(|descriptor| match &descriptor.payload {
-                    Payload::Hook(spec) if spec.point == *point => Some(HookId::from(descriptor.id.as_str())),
-                    _ => None,
+                let hook = self.descriptors.iter().find_map(|descriptor| {
+                    let index = descriptor.hooks().iter().position(|spec| spec.point == *point)?;
+                    Some(descriptor.hook_id(&self.manifest.id, index))
                 });
                 let unknown =
                     || Fault::new(Code::ExtensionFault, format!("the extension has no hook at {point:?}"));

@@ -10,6 +10,11 @@ use crate::project::Project;
 use crate::tool::{self, ZIG};
 use crate::{BuildStep, component, files, sdk};
 
+/// Whether Python has zig as a package, and zig as that package runs it: without the current folder, whose modules would come first.
+const HAS_ZIG: &str = "import sys; sys.path.remove(''); import ziglang";
+const RUN_ZIG: &str = "import sys; sys.path.remove(''); import runpy; \
+                       runpy.run_module('ziglang', run_name='__main__', alter_sys=True)";
+
 pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> Result<Vec<u8>, Problem> {
     let (name, mut compiler) = compiler()?;
     progress(BuildStep::Compile(name.to_owned()));
@@ -49,10 +54,10 @@ fn compiler() -> Result<(&'static str, Command), Problem> {
         return Ok(zig(Command::new(found)));
     }
     if let Some(python) = tool::on_path(&OsString::from("python3")) {
-        let packaged = tool::run(Command::new(&python).args(["-c", "import ziglang"]))?.status.success();
+        let packaged = tool::run(Command::new(&python).args(["-c", HAS_ZIG]))?.status.success();
         if packaged {
             let mut command = Command::new(python);
-            command.args(["-m", "ziglang"]);
+            command.args(["-c", RUN_ZIG]);
             return Ok(zig(command));
         }
     }

@@ -1,11 +1,12 @@
 //! JavaScript: `componentize-qjs` packs an interpreter and the source into a component. The world consists of what the source imports
 //! from the SDK and of the interfaces that the manifest requests.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use holdfast_contract::problem::Problem;
+use holdfast_contract::problem::{Code, Location, Problem};
 
+use crate::language::scan::SdkImports;
 use crate::language::{initialiser, scan};
 use crate::project::Project;
 use crate::tool::{self, COMPONENTIZE_QJS};
@@ -16,8 +17,9 @@ use crate::{BuildStep, files, sdk};
 const ENTRY: &str = "holdfast-entry.js";
 
 pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> Result<Vec<u8>, Problem> {
-    let program = COMPONENTIZE_QJS.require()?;
     let sources = project.sources(&["js", "mjs", "json"])?;
+    check_names(project, &sources)?;
+    let program = COMPONENTIZE_QJS.require()?;
     let world = scan::world(project, &sources, scan::javascript)?;
     let temporary = files::temporary()?;
     let (wit, code) = (temporary.path().join("wit"), temporary.path().join("code"));
@@ -41,6 +43,20 @@ pub(crate) fn build(project: &Project, progress: &mut dyn FnMut(BuildStep)) -> R
     tool::compile("componentize-qjs", command.current_dir(&code))?;
     let bytes = files::read(&output)?;
     Ok(initialiser::removed(bytes))
+}
+
+/// Refuses an import of what the SDK does not have: the module would fail when it is loaded, and say nothing of it.
+fn check_names(project: &Project, sources: &[PathBuf]) -> Result<(), Problem> {
+    let known = sdk::javascript_names();
+    for source in sources {
+        let path = project.folder.join(source);
+        let SdkImports::Names(names) = scan::javascript(&files::read_text(&path)?) else { continue };
+        if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+            let problem = Problem::unknown(Code::BuildFailed, "name in the SDK", name, &known, "");
+            return Err(problem.at(Location { file: path, ..Location::default() }));
+        }
+    }
+    Ok(())
 }
 
 /// The module that imports the host: an import that the world does not have would fail, so each world has its own module.

@@ -16,6 +16,7 @@ use holdfast_contract::ids::{ExtensionId, Seq};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_contract::session_frames::{GateReason, UiQuestion, UiRequested};
 use holdfast_rpc::{ApprovalChoice, ApprovalInfo, ApprovalShow, Client, SessionMethod};
+use holdfast_untrusted_files::ProgramSearch;
 use rustyline::DefaultEditor;
 use serde_json::{Value, json};
 
@@ -287,7 +288,10 @@ impl Dialogue<'_> {
             drop(file);
             self.terminal.lend();
             let run = format!("{program} \"$1\"");
-            let ended = std::process::Command::new("sh").args(["-c", &run, "sh"]).arg(&path).status();
+            let mut shell = std::process::Command::new("/bin/sh");
+            // An editor that lies in the workspace is not the user's.
+            shell.env("PATH", ProgramSearch::of_this_process().path());
+            let ended = shell.args(["-c", &run, "sh"]).arg(&path).status();
             self.terminal.quiet();
             match ended? {
                 status if status.success() => std::fs::read_to_string(&path),

@@ -2,6 +2,7 @@
 //! where a hint says how.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use holdfast_contract::body::Body;
 use holdfast_contract::content::{Content, DigestOf};
@@ -17,8 +18,12 @@ use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 use super::renders::Hint;
+use super::text::margin::{Margin, columns_of, wrapped};
 use super::text::sanitize::{cut, one_line, safe_json};
 use super::text::style::TextStyle;
+
+/// Columns of the arguments of a call that runs, so that the time behind them is seen.
+const MAX_RUNNING_COLUMNS: usize = 60;
 
 /// The calls of a turn that are not over.
 #[derive(Default)]
@@ -53,7 +58,8 @@ struct Open {
     tool: ToolName,
     arguments: Option<Content>,
     since: Millis,
-    runs: bool,
+    /// When it was seen to run, if it does.
+    runs: Option<Instant>,
 }
 
 impl Calls {
@@ -96,13 +102,13 @@ impl Calls {
             }) => self.know(content),
             Body::ToolCalled(called) => {
                 let arguments = self.known(&called.arguments);
-                let open = Open { tool: called.tool.clone(), arguments, since: at, runs: false };
+                let open = Open { tool: called.tool.clone(), arguments, since: at, runs: None };
                 self.open.insert(called.call, open);
             }
             Body::ToolDispatched(dispatched) => {
                 let arguments = self.known(&dispatched.arguments);
                 if let Some(open) = self.open.get_mut(&dispatched.call) {
-                    (open.since, open.runs) = (at, true);
+                    (open.since, open.runs) = (at, Some(Instant::now()));
                     open.arguments = arguments.or_else(|| open.arguments.take());
                 }
             }
@@ -117,14 +123,12 @@ impl Calls {
                 // A hook that saw this result knows better than the tool that made it.
                 let hint = settled.render.as_ref().map(Content::value).map(Hint::read).unwrap_or(own.hint);
                 let summary = result.as_ref().and_then(|it| hint.summary(open.arguments.as_ref(), it));
-                let end = match settled.status {
-                    CallStatus::Done => text_style.good(&format!("ok {spent} ms")),
-                    status => {
-                        let word = word(status);
-                        text_style.bad(&fault.map_or(word.to_owned(), |fault| format!("{word}: {fault}")))
-                    }
+                let end = match (settled.status, fault) {
+                    (CallStatus::Done, _) => format!("ok {spent} ms"),
+                    (status, None) => word(status).to_owned(),
+                    (status, Some(fault)) => format!("{}: {fault}", word(status)),
                 };
-                let line = line(text_style, columns, &open, summary.as_deref(), &end);
+                let line = line((text_style, columns), &open, summary.as_deref(), (done, &end));
                 let block =
                     result.as_ref().and_then(|it| hint.block(it, text_style, columns)).unwrap_or_default();
                 let asked = result.filter(|_| own.renderer && settled.render.is_none()).map(|result| {
@@ -146,11 +150,24 @@ impl Calls {
         self.contents.get(&digest.get()).cloned()
     }
 
-    /// What runs, in a few words.
+    /// What runs, and for how long: of one call its arguments, of several the tools.
     pub(crate) fn running(&self) -> Option<String> {
-        let names: Vec<String> =
-            self.open.values().filter(|open| open.runs).map(|open| one_line(open.tool.as_str())).collect();
-        (!names.is_empty()).then(|| format!("⏺ {} …", names.join(", ")))
+        let running: Vec<(&Open, Instant)> =
+            self.open.values().filter_map(|open| Some((open, open.runs?))).collect();
+        let first = running.iter().map(|(_, since)| *since).min()?;
+        let names: Vec<String> = running.iter().map(|(open, _)| one_line(open.tool.as_str())).collect();
+        let arguments = match running.as_slice() {
+            [(Open { arguments: Some(arguments), .. }, _)] => {
+                let shown = one_line(&safe_json(&shortest_first(arguments)));
+                format!(" {}", cut(&shown, MAX_RUNNING_COLUMNS))
+            }
+            _ => String::new(),
+        };
+        let time = match first.elapsed().as_secs() {
+            0 => String::new(),
+            seconds => format!(" {seconds} s"),
+        };
+        Some(format!("⏺ {}{arguments} …{time}", names.join(", ")))
     }
 }
 
@@ -174,13 +191,25 @@ fn shortest_first(arguments: &Content) -> String {
     format!("{{{}}}", parts.join(","))
 }
 
-/// The arguments, or what the tool says in their place, are shortened first; how it ended is always shown whole.
-fn line(text_style: TextStyle, columns: usize, open: &Open, summary: Option<&str>, end: &str) -> String {
+/// The arguments, or what the tool says in their place, are shortened first; how it ended is always shown whole, with the margin where it
+/// needs further rows.
+fn line(
+    (text_style, columns): (TextStyle, usize),
+    open: &Open,
+    summary: Option<&str>,
+    (done, end): (bool, &str),
+) -> String {
     let tool = one_line(open.tool.as_str());
     let room = columns.min(160).saturating_sub(tool.width() + 20).max(12);
     let arguments = || open.arguments.as_ref().map(|it| safe_json(&shortest_first(it))).unwrap_or_default();
     let words = summary.map_or_else(arguments, str::to_owned);
     let words = cut(&one_line(&words), room);
+    let plain = format!("⏺ {tool} {words} … ");
+    if columns_of(&plain) >= columns {
+        return wrapped(&format!("{plain}{end}"), columns);
+    }
+    let end = Margin::new(columns).after(columns_of(&plain)).whole(end);
+    let end = if done { text_style.good(&end) } else { text_style.bad(&end) };
     format!("{} {} {} … {end}", text_style.dim("⏺"), text_style.bold(&tool), text_style.dim(&words))
 }
 

@@ -82,6 +82,26 @@ fn an_extension_that_shows_calls_itself_is_asked_with_what_the_model_was_told() 
 }
 
 #[test]
+fn a_call_that_runs_is_shown_with_its_arguments() {
+    let mut calls = Calls::default();
+    let arguments = Content::new(json!({ "command": "sleep 4\u{1b}[2J" }));
+    let call = |index| CallId { turn: 1, index };
+    calls.know(&arguments);
+    let run = |calls: &mut Calls, index, runs| {
+        let open = Open { tool: "shell".into(), arguments: Some(arguments.clone()), since: Millis(0), runs };
+        calls.open.insert(call(index), open);
+    };
+    run(&mut calls, 1, None);
+    assert_eq!(calls.running(), None, "it waits");
+    run(&mut calls, 1, Some(Instant::now()));
+    assert_eq!(calls.running().unwrap(), r#"⏺ shell {"command":"sleep 4\u001b[2J"} …"#);
+    run(&mut calls, 1, Instant::now().checked_sub(std::time::Duration::from_secs(7)));
+    assert!(calls.running().unwrap().ends_with("} … 7 s"));
+    run(&mut calls, 2, Some(Instant::now()));
+    assert_eq!(calls.running().unwrap(), "⏺ shell, shell … 7 s");
+}
+
+#[test]
 fn short_arguments_are_shown_before_long_ones() {
     let arguments =
         Content::new(json!({ "new": "x".repeat(200), "old": "y".repeat(100), "path": "src/a.rs" }));

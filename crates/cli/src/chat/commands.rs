@@ -17,7 +17,7 @@ use super::why::{ReadFrame, approved_for_session, why};
 use super::{Chat, Finished, TurnState};
 use crate::client::attach;
 use crate::commands::local::status::bounded;
-use crate::output::frame_line;
+use crate::output::user_frame_line;
 
 /// Sessions that `/sessions` shows.
 const MAX_SESSIONS: u64 = 10;
@@ -39,7 +39,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("/cancel", "", "cancel the running turn"),
     ("/compact", "", "replace the older part of the conversation by a summary"),
     ("/cost", "", "what was spent"),
-    ("/frames", "[N]", "the last frames"),
+    ("/frames", "[N]", "the last frames, without what models and tools returned"),
     ("/quit", "", "leave"),
 ];
 
@@ -87,7 +87,7 @@ impl Chat {
             _ if self.is_command(&name[1..]).await => self.run(&name[1..], rest).await,
             _ if self.is_tool(&name[1..]).await => return false,
             _ => {
-                self.screen.line(unknown(name));
+                self.screen.row(unknown(name));
                 Ok(())
             }
         };
@@ -156,8 +156,7 @@ impl Chat {
             return Ok(());
         }
         let file = attach::read(Path::new(file))?;
-        self.screen
-            .line(one_line(&format!("{} ({}) goes with what you say next", file.name, file.media_type)));
+        self.screen.row(format!("{} ({}) goes with what you say next", file.name, file.media_type));
         self.attached.push(file);
         Ok(())
     }
@@ -170,7 +169,7 @@ impl Chat {
         }
         for file in &self.made.files {
             let path = attach::save(Path::new(folder), file)?;
-            self.screen.line(one_line(&format!("saved {}", path.display())));
+            self.screen.row(format!("saved {}", path.display()));
         }
         Ok(())
     }
@@ -209,7 +208,7 @@ impl Chat {
         for command in self.theirs().await {
             let whose = command.extension.unwrap_or_default();
             let line = format!("{:<14} {} ({whose})", format!("/{}", command.name), command.description);
-            self.screen.line(one_line(&line));
+            self.screen.row(line);
         }
         self.screen.line("/TOOL {…}      the name of a tool: said to the model as it is");
         self.screen.line("");
@@ -228,7 +227,7 @@ impl Chat {
         }
         let frames = self.tail(if wanted.is_some() { u64::MAX } else { 5000 }, &[]).await?;
         for line in why(&frames, wanted) {
-            self.screen.line(line);
+            self.screen.row(line);
         }
         Ok(())
     }
@@ -277,7 +276,7 @@ impl Chat {
             ("frames", self.head().to_string()),
             ("spent", money(&spent)),
         ] {
-            self.screen.line(format!("{name:<8} {}", one_line(&value)));
+            self.screen.row(format!("{name:<8} {value}"));
         }
         Ok(())
     }
@@ -298,7 +297,7 @@ impl Chat {
         let spent = spent(&self.tail(u64::MAX, &[FrameKind::TurnEnded]).await?);
         self.screen.line(money(&spent));
         let status: Status = self.client.ask(&SystemMethod::Status(NoParams {})).await?;
-        status.today.iter().for_each(|bound| self.screen.line(bounded(bound)));
+        status.today.iter().for_each(|bound| self.screen.row(bounded(bound)));
         Ok(())
     }
 
@@ -306,7 +305,7 @@ impl Chat {
         let count = count.parse().unwrap_or(20u64);
         let columns = self.screen.width();
         for frame in self.stored(count, &[]).await? {
-            self.screen.line(cut(&one_line(&frame_line(&frame)), columns));
+            self.screen.line(cut(&one_line(&user_frame_line(&frame)), columns));
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use rustyline::ExternalPrinter;
 
 use super::terminal::{show, width};
-use super::text::margin::margined;
+use super::text::margin::{margined, wrapped};
 use super::text::markdown::Markdown;
 use super::text::sanitize::{cut, one_line, sanitize_for_terminal};
 use super::text::style::TextStyle;
@@ -44,6 +44,12 @@ impl Screen {
     pub(crate) fn line(&mut self, text: impl AsRef<str>) {
         self.settle();
         self.write(&format!("{}\n", text.as_ref()));
+    }
+
+    /// Shows a line with foreign words in it: only its beginning is in the first column.
+    pub(crate) fn row(&mut self, text: impl AsRef<str>) {
+        let text = if self.terminal { wrapped(text.as_ref(), width()) } else { one_line(text.as_ref()) };
+        self.line(text);
     }
 
     /// Shows foreign text, below a line that names its author.

@@ -143,7 +143,10 @@ fn told(frame: &ReadFrame, call: CallId, frames: &[ReadFrame]) -> Option<String>
             format!("{} ran: {} {} (generation {})", dispatched.tool, ran.id, ran.version, ran.generation.0)
         }
         Body::ToolReturned(returned) if of(returned.call) => match &returned.outcome {
-            ToolOutcome::Result(content) => format!("it gave {}", json(content)),
+            ToolOutcome::Result(content) if is_told(frames, call, content) => {
+                format!("it gave {}", json(content))
+            }
+            ToolOutcome::Result(_) => "it gave a result, which hooks judged".to_owned(),
             ToolOutcome::Failure(fault) => format!("it failed: {fault}"),
         },
         Body::ToolSettled(settled) if of(settled.call) => {
@@ -156,6 +159,14 @@ fn told(frame: &ReadFrame, call: CallId, frames: &[ReadFrame]) -> Option<String>
         _ => return None,
     };
     Some(numbered(frame.seq, &step))
+}
+
+/// Whether a call ended with this result, as it was returned. What hooks have changed or blocked is in the log.
+fn is_told(frames: &[ReadFrame], call: CallId, result: &Content) -> bool {
+    frames.iter().any(|frame| {
+        matches!(&frame.body, Body::ToolSettled(settled)
+            if settled.call == call && settled.content.get() == result.digest())
+    })
 }
 
 /// The earlier answer that let a call pass which a gate wanted to ask about: it was given for the session, for the same tool.

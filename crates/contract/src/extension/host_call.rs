@@ -19,15 +19,20 @@ use serde::Deserialize;
 use self::arguments::{
     AnyArguments, ApiCallArguments, ConnectArguments, DescribeAgentArguments, DoctorArguments,
     EnrichArguments, FileArguments, FileWriteArguments, FindToolsArguments, HttpArguments,
-    InvokeModelArguments, InvokeToolArguments, NameArgument, NotifyArguments, ProjectUpdateArguments,
-    PublishArguments, ReadResultArguments, ScheduleNextArguments, ScheduleWaitArguments, SecretKeepArguments,
-    ServiceCallArguments, ServiceGetArguments, SetupApplyArguments, ShutdownArguments, TaskArguments,
-    ThreadListArguments, ThreadUpdateArguments, TopicArguments,
+    InvokeModelArguments, InvokeToolArguments, ListenArguments, NameArgument, NotifyArguments,
+    ProjectUpdateArguments, PublishArguments, ReadResultArguments, ScheduleNextArguments,
+    ScheduleWaitArguments, SecretKeepArguments, ServiceCallArguments, ServiceGetArguments,
+    SetupApplyArguments, ShutdownArguments, TaskArguments, ThreadListArguments, ThreadUpdateArguments,
+    TopicArguments,
 };
 use self::topic::TopicRule;
 use crate::content::Content;
 use crate::hook::HookPoint;
 use crate::session_frames::UiQuestion;
+
+/// The name under which a hook that would start a program is refused and recorded. It is not a host call: elsewhere a program is
+/// started without asking the host, and confinement says what it can do.
+pub const PROGRAM_START: &str = "program.start";
 
 /// Arguments as the host reads them, beside the form in which they were sent. Frames record what was sent.
 #[derive(Clone)]
@@ -281,6 +286,8 @@ host_calls! {
         "Asks whether a host may be connected to, and under which addresses. The gateway of the process lanes makes it.";
     NetworkConnected(AnyArguments) = "network.connected", Network, Reads, [],
         "Records the outcome of a connection. The gateway of the process lanes makes it.";
+    NetworkListen(ListenArguments) = "network.listen", Network, Acts, [],
+        "Asks whether a port of the loopback may be listened on. The worker of Python classes makes it before it binds one.";
     HttpRequest(HttpArguments) = "http.request", Http, Acts, ["http.send"],
         "Sends an HTTP request to a host that may be connected to. References to secrets are replaced on the way out.";
     FileRead(FileArguments) = "file.read", Files, Reads, ["files.read"],
@@ -345,7 +352,7 @@ impl HostCallKind {
 
     /// Whether the host may ask the user before it serves it.
     pub const fn may_ask_the_user(self) -> bool {
-        matches!(self, Self::NetworkConnect | Self::HttpRequest)
+        matches!(self, Self::NetworkConnect | Self::HttpRequest | Self::SecretReference | Self::SecretGet)
     }
 
     /// Whether it is recorded as a frame of its own kind, or as `host.called`.
@@ -379,7 +386,7 @@ impl HostCallKind {
             Self::ToolInvoke | Self::ModelInvoke => false,
             Self::ThreadUpdate | Self::ProjectUpdate | Self::ProjectRemove => false,
             Self::SecretKeep | Self::SetupApply => false,
-            Self::NetworkConnect | Self::HttpRequest => false,
+            Self::NetworkConnect | Self::NetworkListen | Self::HttpRequest => false,
             Self::FileWrite | Self::FileRemove | Self::FileMakeFolder => false,
             Self::SystemRestart | Self::SystemShutdown => false,
         }

@@ -77,6 +77,8 @@ pub enum Payload {
     Tool(Arc<ToolSpec>),
     /// A hook, guardrail, context provider or router.
     Hook(HookSpec),
+    /// Several hooks that are one thing, such as a guardrail of questions and answers.
+    Hooks(Vec<HookSpec>),
     /// An agent.
     Agent(Box<AgentSpec>),
     /// Anything else, in the words of its kind.
@@ -86,7 +88,24 @@ pub enum Payload {
 impl Descriptor {
     /// Whether it is a hook that closes when it fails.
     pub fn guards(&self) -> bool {
-        matches!(&self.payload, Payload::Hook(spec) if spec.judges())
+        self.hooks().iter().any(HookSpec::judges)
+    }
+
+    /// Its hooks.
+    pub fn hooks(&self) -> &[HookSpec] {
+        match &self.payload {
+            Payload::Hook(spec) => std::slice::from_ref(spec),
+            Payload::Hooks(specs) => specs,
+            Payload::Tool(_) | Payload::Agent(_) | Payload::Other(_) => &[],
+        }
+    }
+
+    /// The id of the `index`th of its hooks.
+    pub fn hook_id(&self, extension: &ExtensionId, index: usize) -> HookId {
+        match &self.payload {
+            Payload::Hook(_) => self.id.as_str().into(),
+            _ => format!("{extension}/{}/{}/{index}", self.kind, self.id).as_str().into(),
+        }
     }
 
     /// A tool's descriptor.

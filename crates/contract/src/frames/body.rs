@@ -180,7 +180,7 @@ kinds! {
     "limit.reached" Decision LimitReached;
     /// A timer that the kernel set has fired.
     "timer.fired" Fact TimerFired;
-    /// Someone, or the context's size, asks for compaction.
+    /// The user asks for compaction.
     "compaction.requested" Fact CompactionRequested;
     /// Compaction begins.
     "compaction.started" Decision CompactionStarted;

@@ -25,7 +25,7 @@ impl Contents for Descriptor {
             Payload::Tool(spec) => tool_contents(spec, visit),
             Payload::Agent(agent) => agent.contents(visit),
             Payload::Other(content) => visit(content),
-            Payload::Hook(_) => {}
+            Payload::Hook(_) | Payload::Hooks(_) => {}
         }
     }
 }
@@ -140,6 +140,12 @@ bodies! {
         /// The agent that its manifest declares beside its code, with the prompt rendered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentSpec>,
+        /// Its place in the list of the settings, if it is there. Of equal priority the last one comes first.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        order: Option<u32>,
+        /// Whether no turn waits for its start, unless it is known to judge.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        patient: bool,
     } holds agent;
 
     /// What an extension has because it is built in.
@@ -297,7 +303,7 @@ bodies! {
         checks: Vec<CheckCount>,
     };
 
-    /// How often an extension was checked with the same outcome as before.
+    /// How often an extension was checked with the same outcome as before, and how often it was asked what has no frame of its own.
     struct CheckCount {
         /// The extension.
         id: ExtensionId,
@@ -309,6 +315,40 @@ bodies! {
         /// Calls of set-up functions that answered as before.
         #[serde(default, skip_serializing_if = "is_zero")]
         setup: u32,
+        /// Events about turns that are kept in memory only and were handed over.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        events: u32,
+        /// Of these, those that its handler failed on.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        events_failed: u32,
+        /// Such events that its queue had no room for.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        events_missed: u32,
+        /// Times that its context provider was asked outside of a turn, for `context.enrich`.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        enriched: u32,
+        /// Of these, those in which it failed or was late.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        enriched_failed: u32,
+        /// The connections to the ports that it listens on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        ports: Vec<PortUse>,
+    };
+
+    /// The connections from this machine to a port that an extension listens on.
+    struct PortUse {
+        /// The port.
+        port: u16,
+        /// How many were forwarded to the extension.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        connections: u32,
+        /// How many were closed at once: too many were open, or the extension did not accept them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        refused: u32,
+        /// Bytes from the clients.
+        received: u64,
+        /// Bytes to the clients.
+        sent: u64,
     };
 
     /// `setup.called`

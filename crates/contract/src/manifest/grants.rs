@@ -1,6 +1,11 @@
 //! What an extension asks for, in the same words in which a policy gives it.
 
-use schemars::JsonSchema;
+use std::borrow::Cow;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::ExtensionId;
@@ -13,6 +18,9 @@ pub struct Grants {
     /// Hosts to connect to: `api.example.com`, `*.example.com`, `localhost:8080`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<String>,
+    /// Ports of this machine's loopback to listen on: `8080` or `127.0.0.1:8080`, from 1024. Programs and Python files only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub listen: Vec<ListenPort>,
     /// Folders and files outside of its own data folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileGrant>,
@@ -34,6 +42,92 @@ impl Grants {
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+/// The port of the gateway in the namespace of a program, where nothing else listens.
+pub const GATEWAY_PORT: u16 = 3128;
+
+/// A port of this machine's loopback that an extension may listen on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u16", into = "u16")]
+pub struct ListenPort(u16);
+
+impl ListenPort {
+    /// The first port that is not reserved for the system.
+    const FIRST: u16 = 1024;
+
+    /// The number.
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
+    /// Where clients on this machine reach it.
+    pub fn address(self) -> SocketAddrV4 {
+        SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.0)
+    }
+}
+
+impl TryFrom<u16> for ListenPort {
+    type Error = String;
+
+    fn try_from(number: u16) -> Result<Self, String> {
+        if number < Self::FIRST {
+            return Err(format!("ports below {} are reserved for the system", Self::FIRST));
+        }
+        if number == GATEWAY_PORT {
+            return Err(format!("port {GATEWAY_PORT} is that of the gateway to the network"));
+        }
+        Ok(Self(number))
+    }
+}
+
+impl From<ListenPort> for u16 {
+    fn from(port: ListenPort) -> Self {
+        port.0
+    }
+}
+
+impl FromStr for ListenPort {
+    type Err = String;
+
+    /// Reads `8080` or `127.0.0.1:8080`; the error says what is wrong with another text.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = match text.rsplit_once(':') {
+            None => text,
+            Some(("127.0.0.1" | "localhost", number)) => number,
+            Some((address, _)) => {
+                return Err(format!("`{address}` is not 127.0.0.1, and nothing else can be listened on"));
+            }
+        };
+        let digits = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let number: Option<u16> = number.parse().ok().filter(|_| digits);
+        number.ok_or_else(|| "a port is a number from 1024 to 65535".to_owned())?.try_into()
+    }
+}
+
+impl fmt::Display for ListenPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl JsonSchema for ListenPort {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ListenPort".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "anyOf": [
+                { "type": "integer", "minimum": Self::FIRST, "maximum": u16::MAX },
+                { "type": "string", "pattern": "^(127\\.0\\.0\\.1:|localhost:)?[0-9]{4,5}$" },
+            ]
+        })
     }
 }
 

@@ -92,7 +92,7 @@ fn found(files: &[&str]) -> Vec<(LaneKind, String)> {
         .filter_map(|file| {
             let lane = match *file {
                 "main.py" => LaneKind::Python,
-                "index.js" | "index.mjs" | "index.ts" => LaneKind::Node,
+                "index.js" | "index.mjs" | "index.cjs" | "index.ts" => LaneKind::Node,
                 file if extension(file) == Some("wasm") => LaneKind::Wasm,
                 file if matches!(extension(file), Some("so" | "dylib")) => LaneKind::Plugin,
                 _ => return None,
@@ -100,6 +100,10 @@ fn found(files: &[&str]) -> Vec<(LaneKind, String)> {
             Some((lane, (*file).to_owned()))
         })
         .collect();
+    // `package.json` also lies beside the sources of components and programs.
+    if found.is_empty() && files.contains(&"package.json") {
+        found.push((LaneKind::Node, "package.json".to_owned()));
+    }
     found.sort();
     found
 }
@@ -110,7 +114,7 @@ fn of_entrypoint(id: &ExtensionId, entrypoint: &str, files: &[&str]) -> Result<L
         (_, Some(("native", _))) => return Ok(LaneKind::Native),
         (Some("wasm"), None) => (LaneKind::Wasm, entrypoint.to_owned()),
         (Some("py"), None) => (LaneKind::Python, entrypoint.to_owned()),
-        (Some("js" | "mjs" | "ts"), None) => (LaneKind::Node, entrypoint.to_owned()),
+        (Some("js" | "mjs" | "cjs" | "ts"), None) => (LaneKind::Node, entrypoint.to_owned()),
         (Some("so" | "dylib"), None) => (LaneKind::Plugin, entrypoint.to_owned()),
         (_, Some((module, _))) => (LaneKind::Python, format!("{}.py", module.replace('.', "/"))),
         _ => return Err(no_entrypoint(entrypoint)),

@@ -245,7 +245,7 @@ impl From<AgentLimits> for Limits {
 }
 
 /// A secret that is needed. A name alone is one that must be there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = or_text)]
 pub struct SecretNeed {
@@ -295,6 +295,9 @@ pub struct ManifestSubscription {
     /// What happens with its events.
     #[serde(default)]
     pub handler: HandlerSpec,
+    /// What its events are for. It is for those who read the manifest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
 }
 
 impl From<&ManifestSubscription> for SubscriptionSpec {
@@ -337,6 +340,9 @@ pub struct Schedule {
     /// What happens to runs that were missed.
     #[serde(default)]
     pub missed: MissedPolicy,
+    /// What it is for. It is for those who read the manifest.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
 }
 
 impl Schedule {
@@ -417,7 +423,7 @@ pub struct HookHint {
     pub streams: bool,
 }
 
-/// What a descriptor's code does not say about it.
+/// What a descriptor's code does not say about it, or with a `payload` a descriptor without code.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DescriptorHint {
@@ -431,6 +437,9 @@ pub struct DescriptorHint {
     /// Secrets without which it is skipped, unless they are optional. `requiredSecrets` is understood too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_secrets: Vec<SecretNeed>,
+    /// What is registered where the code registers nothing of this kind and id, in the words of the kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Map<String, Value>>,
 }
 
 /// For types that may be written as plain text: their schema, or a string.

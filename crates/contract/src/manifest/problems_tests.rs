@@ -86,6 +86,31 @@ fn text_that_is_no_yaml() {
 }
 
 #[test]
+fn ports_that_cannot_be_listened_on() {
+    let help = "help: Write a port from 1024 to 65535, such as `8080` or `127.0.0.1:8080`.";
+    for (port, why) in [
+        ("80", "ports below 1024 are reserved for the system"),
+        ("3128", "port 3128 is that of the gateway to the network"),
+        ("65536", "a port is a number from 1024 to 65535"),
+        ("+8080", "a port is a number from 1024 to 65535"),
+        ("0.0.0.0:8080", "`0.0.0.0` is not 127.0.0.1, and nothing else can be listened on"),
+        ("'[::1]:8080'", "`[::1]` is not 127.0.0.1, and nothing else can be listened on"),
+    ] {
+        let all = printed(&format!("id: a\nname: A\ncommand: ./a\ngrants: {{ listen: [{port}] }}\n"));
+        let shown = port.trim_matches('\'');
+        assert!(
+            all.contains("HF-1007") && all.contains(&format!("`{shown}` cannot be listened on: {why}")),
+            "{all}"
+        );
+        assert!(all.contains(help), "{all}");
+    }
+    let text = "id: a\nname: A\ncommand: ./a\ngrants: { listen: [8080, \"8081\", 127.0.0.1:8082, localhost:8083] }\n";
+    let listen = parse(Path::new("m.yaml"), text).unwrap().manifest.grants.listen;
+    let numbers: Vec<u16> = listen.into_iter().map(super::ListenPort::number).collect();
+    assert_eq!(numbers, [8080, 8081, 8082, 8083]);
+}
+
+#[test]
 fn text_that_is_no_mapping() {
     check(&[
         (
@@ -218,7 +243,7 @@ fn fields_that_there_are_not() {
   help: Did you mean `network`?
 warning[HF-1004]: unknown field `color` in `grants`
   --> m.yaml:4:26 (grants.color)
-  help: Remove it; the fields are: `network`, `files`, `secrets`, `environment`, `extensions`, `interfaces`.",
+  help: Remove it; the fields are: `network`, `listen`, `files`, `secrets`, `environment`, `extensions`, `interfaces`.",
         ),
         (
             "tools: {search: {timeout: 5}}\n",

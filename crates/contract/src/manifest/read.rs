@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::RESERVED_IDS;
 use super::command::{ProgramCommand, Transport};
-use super::grants::{Access, FileGrant, Grants, PolicyHints};
+use super::grants::{Access, FileGrant, Grants, ListenPort, PolicyHints};
 use super::model::{
     AgentLimits, AgentSection, DescriptorHint, Events, HandlerSpec, HookHint, Manifest, ManifestSubscription,
     McpServer, PARAMETERS, Publication, Schedule, Scope, SecretNeed, ToolHint, first_version,
@@ -78,7 +78,9 @@ pub(super) fn manifest(root: &Field<'_>) -> Result<Manifest> {
         let mcp = object.optional("mcp", mcp);
         let agent = object.optional("agent", agent);
         let agent_id = object.optional("agent_id", Field::word);
-        let agent_config = object.optional("agent_config", agent_config);
+        // Code reads it as it stands.
+        let is_code = object.field("entrypoint").is_some();
+        let agent_config = object.optional("agent_config", |field| agent_config(field, is_code));
         let depends_on =
             object.defaulted("depends_on", Vec::new(), |field| field.each(|item| dependency(item, own)));
         let secrets = object.defaulted("secrets", Vec::new(), secrets);
@@ -286,13 +288,15 @@ fn texts(field: &Field<'_>) -> Result<BTreeMap<String, String>> {
     Ok(field.entries(|_, value| value.text())?.into_iter().collect())
 }
 
-/// Of the agent's configuration the model and its parameters are read.
-fn agent_config(field: &Field<'_>) -> Result<serde_json::Map<String, serde_json::Value>> {
+/// Of the agent's configuration the model and its parameters are read. The rest is for the extension's code, if it has any.
+fn agent_config(field: &Field<'_>, is_code: bool) -> Result<serde_json::Map<String, serde_json::Value>> {
     let entries = field.entries(|name, each| match name {
         "model" => each.json(),
         name if PARAMETERS.contains(&name) => parameter(name, each),
         _ => {
-            each.ignored();
+            if !is_code {
+                each.ignored();
+            }
             each.json()
         }
     })?;
@@ -433,7 +437,8 @@ fn subscription(field: &Field<'_>) -> Result<ManifestSubscription> {
         let topic = object.required("topic", "alert.urgent", Field::word);
         let handler =
             object.defaulted("handler", HandlerSpec::default(), |field| field.choice(HandlerSpec::ALL));
-        Ok(ManifestSubscription { topic: topic?.into(), handler: handler? })
+        let description = object.defaulted("description", String::new(), Field::text);
+        Ok(ManifestSubscription { topic: topic?.into(), handler: handler?, description: description? })
     })
 }
 
@@ -456,14 +461,17 @@ fn schedule(field: &Field<'_>) -> Result<Schedule> {
         let task = object.optional("task", Field::text);
         let timezone = object.optional("timezone", Field::word);
         let missed = object.defaulted("missed", MissedPolicy::default(), |field| field.choice(MISSED));
+        let description = object.defaulted("description", String::new(), Field::text);
         let task = task.map(|task| task.filter(|task| !task.is_empty()));
-        Ok(Schedule { name: name?, cron: cron?, task: task?, timezone: timezone?, missed: missed? })
+        let (timezone, missed, description) = (timezone?, missed?, description?);
+        Ok(Schedule { name: name?, cron: cron?, task: task?, timezone, missed, description })
     })
 }
 
 fn grants(field: &Field<'_>) -> Result<Grants> {
     field.object(|object| {
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
+        let listen = object.defaulted("listen", Vec::new(), |field| field.each(listen_port));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = object.defaulted("secrets", Vec::new(), |field| field.each(Field::word));
         let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
@@ -471,8 +479,10 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         let interfaces = object.defaulted("interfaces", Vec::new(), |field| field.each(interface));
         object.advise("env", "Did you mean `environment`?");
         object.advise("hosts", "Did you mean `network`?");
+        object.advise("ports", "Did you mean `listen`?");
         Ok(Grants {
             network: network?,
+            listen: listen?,
             files: files?,
             secrets: secrets?,
             environment: environment?,
@@ -494,6 +504,15 @@ pub fn interface(field: &Field<'_>) -> Result<String> {
         None => format!("The interfaces are: {all}."),
     };
     Err(field.reject(format!("`{name}` is not an interface of the host that can be granted"), help))
+}
+
+/// A port to listen on, alone or after `127.0.0.1:`.
+pub fn listen_port(field: &Field<'_>) -> Result<ListenPort> {
+    let text = field.word()?;
+    text.parse().map_err(|why: String| {
+        let help = "Write a port from 1024 to 65535, such as `8080` or `127.0.0.1:8080`.";
+        field.reject(format!("`{text}` cannot be listened on: {why}"), help)
+    })
 }
 
 /// A variable's whole name: no pattern, so that none is given by accident that holds a secret.
@@ -609,11 +628,13 @@ fn descriptor(field: &Field<'_>) -> Result<DescriptorHint> {
         let name =
             if object.field("requiredSecrets").is_some() { "requiredSecrets" } else { "required_secrets" };
         let required_secrets = object.defaulted(name, Vec::new(), secrets);
+        let payload = object.optional("payload", Field::json_map);
         Ok(DescriptorHint {
             id: id?.into(),
             kind: kind?.into(),
             priority: priority?,
             required_secrets: required_secrets?,
+            payload: payload?,
         })
     })
 }

@@ -116,4 +116,14 @@ fn what_is_wrong_is_said_with_what_to_do() {
     assert!(err.contains("HF-4202") && err.contains("pip install componentize-py=="), "{err}");
     let file = home.path().join("extensions/words/words.wasm");
     assert!(!file.exists(), "nothing is written where nothing was built");
+    // A name that the SDK does not have, found without a compiler.
+    assert_eq!(ran(home.path(), &["ext", "new", "letters", "--lang", "javascript"]).0, Some(0));
+    let main = home.path().join("extensions/letters/main.js");
+    let code = fs::read_to_string(&main).unwrap();
+    fs::write(&main, code.replacen("import { ", "import { toool, ", 1)).unwrap();
+    fails(
+        &["ext", "build", "letters"],
+        1,
+        &["HF-4201", "there is no name in the SDK `toool`", "Did you mean `tool`?", "main.js"],
+    );
 }

@@ -110,7 +110,9 @@ fn a_backup_inside_the_home_is_refused_by_whatever_path() {
     assert_eq!(paths(&scene.home()), before, "nothing was written");
     // A link in the home that leads out of it gives no access to it.
     std::os::unix::fs::symlink(scene.outside(), scene.home().join("out")).unwrap();
-    scene.run(&["backup", &absolute("out/copy")]).ok();
+    // The link itself is named as not copied.
+    let made = scene.run(&["backup", &absolute("out/copy")]);
+    assert!(made.code == Some(1) && made.err.contains("warning[HF-2014]: out was not copied"), "{made:#?}");
 }
 
 #[test]

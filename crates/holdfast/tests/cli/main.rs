@@ -15,6 +15,8 @@ mod commands;
 mod damage;
 mod first_use;
 mod home_commands;
+#[cfg(target_os = "linux")]
+mod linked_backups;
 mod privacy;
 #[path = "../shared/mod.rs"]
 mod shared;

@@ -2,9 +2,8 @@
 //! processes that are stopped for a while. What happens, and when, follows from a seed that is printed: with `HOLDFAST_SEED` set to it, the
 //! same happens again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -43,7 +42,8 @@ pub struct Up(Child);
 impl Up {
     pub fn start(traffic: &Traffic) -> Self {
         let mut command = traffic.scene.command(&["up"]);
-        Self(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+        let report = fs::File::options().create(true).append(true).open(traffic.scene.root().join("up.log"));
+        Self(command.stdout(Stdio::null()).stderr(report.unwrap()).spawn().unwrap())
     }
 
     /// Kills the supervisor, the owner and every process below it.
@@ -129,6 +129,12 @@ enum Blow {
     KillPaused,
 }
 
+impl Blow {
+    fn is_kill(self) -> bool {
+        !matches!(self, Self::Terminate | Self::PauseOwner | Self::PauseWorkers)
+    }
+}
+
 const BLOWS: [Blow; 8] = [
     Blow::KillAll,
     Blow::KillOwner,
@@ -175,35 +181,44 @@ fn strike(blow: Blow, up: &mut Up, traffic: &mut Traffic, pause: Duration) {
     }
 }
 
-/// Waits until every message is answered, as long as further answers arrive: after many kills the queue is long, and how fast it gets
-/// shorter is the machine's.
-fn drain(traffic: &Traffic) {
-    let inbox = traffic.scene.home().join("data/spool/inbox");
-    let waiting = || fs::read_dir(&inbox).unwrap().flatten().filter(|file| is_message(&file.path())).count();
-    let mut answers = traffic.sent().len();
-    while waiting() > 0 || answers < traffic.messages || !unanswered(traffic).is_empty() {
-        until(&format!("more than {answers} answers to {} messages", traffic.messages), || {
-            traffic.sent().len() > answers
+/// Waits until every message is answered and every event delivered, as long as further ones are: after many kills the queues are long, and
+/// how fast they get shorter is the machine's.
+pub fn drain(traffic: &Traffic) {
+    let progress = || (traffic.answers(), traffic.delivered().len());
+    let undelivered = || {
+        let delivered: BTreeSet<u64> = traffic.delivered().iter().map(|(number, _)| *number).collect();
+        traffic.published().iter().filter(|number| !delivered.contains(number)).count()
+    };
+    let is_done = || {
+        traffic.waiting() == 0
+            && traffic.answers() >= traffic.messages
+            && undelivered() == 0
+            && unanswered(traffic).is_empty()
+    };
+    while !is_done() {
+        let before = progress();
+        until(&format!("more than {before:?} answers and events of {} messages", traffic.messages), || {
+            progress() != before || is_done()
         });
-        answers = traffic.sent().len();
     }
-}
-
-fn is_message(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "msg")
 }
 
 #[test]
 fn nothing_is_lost_and_nothing_happens_twice_when_a_home_in_use_is_killed_at_any_moment() {
-    let kills: Option<u64> = std::env::var("HOLDFAST_KILLS").ok().and_then(|kills| kills.parse().ok());
+    let given: Option<usize> = std::env::var("HOLDFAST_KILLS").ok().and_then(|kills| kills.parse().ok());
     // The short form has each of them once.
-    let (count, longest) = kills.map_or((BLOWS.len() as u64, 2_000), |kills| (kills, 6_000));
+    let short = BLOWS.iter().filter(|blow| blow.is_kill()).count();
+    let (wanted, longest) = given.map_or((short, 2_000), |kills| (kills, 6_000));
+    if wanted == 0 {
+        return;
+    }
     let mut dice = Dice::new();
     let mut traffic = Traffic::new();
     let began = Instant::now();
     let mut up = Up::start(&traffic);
-    let (mut blows, mut struck) = (Vec::new(), BTreeMap::new());
-    for _ in 0..count {
+    let (mut blows, mut struck, mut kills) = (BLOWS.to_vec(), BTreeMap::new(), 0);
+    // As many kills as are wanted, with pauses and graceful stops between them.
+    while kills < wanted || !blows.is_empty() && given.is_none() {
         if blows.is_empty() {
             blows = BLOWS.to_vec();
         }
@@ -217,9 +232,15 @@ fn nothing_is_lost_and_nothing_happens_twice_when_a_home_in_use_is_killed_at_any
         let pause = dice.span(50, 2_000);
         strike(blow, &mut up, &mut traffic, pause);
         *struck.entry(blow).or_insert(0) += 1;
+        kills += usize::from(blow.is_kill());
+        if blow.is_kill() && kills.is_multiple_of(25) {
+            let (messages, answers) = (traffic.messages, traffic.answers());
+            println!("{kills} kills, {messages} messages, {answers} answers after {:?}", began.elapsed());
+        }
     }
+    println!("{kills} kills of {struck:?} in {:?}; {} messages wait", began.elapsed(), traffic.waiting());
     drain(&traffic);
     up.down(&traffic);
     let findings = examine(&traffic);
-    println!("{struck:?} in {:?}: {findings:#?}", began.elapsed());
+    println!("{kills} kills of {struck:?} in {:?}: {findings:#?}", began.elapsed());
 }

@@ -1,5 +1,5 @@
 //! A home in use, killed again and again, and a home in use for a long time. The short form runs with the other tests; `just endure`
-//! runs both for as long as `HOLDFAST_KILLS` and `HOLDFAST_SOAK_MINUTES` say.
+//! runs both for as long as `HOLDFAST_KILLS` and `HOLDFAST_SOAK_MINUTES` say; zero leaves one out.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,6 +9,7 @@
 )]
 
 mod examination;
+mod extensions;
 mod kills;
 mod model_server;
 #[path = "../shared/mod.rs"]

@@ -54,6 +54,10 @@ fn an_agent_in_code_is_an_agent() {
     assert_eq!(context["session_id"], children[0]["child"]);
     assert_eq!(context["channel_id"], "run");
     assert_eq!(context["metadata"]["turn"], 1);
+    // Its task is the model's; what the user said is in the session above it.
+    let received = frames.iter().find(|frame| frame["kind"] == "input.received").unwrap();
+    assert_eq!(context["user_message"], received["body"]["text"]["json"]);
+    assert_eq!(context["correlation_id"], format!("s/{}", received["seq"]));
     // Its own calls of tools are in its session: one that writes is asked about, and nobody was there to answer.
     let second = scene.frames(children[1]["child"].as_str().unwrap());
     let asked = bodies(&second, "host.called");
@@ -74,6 +78,9 @@ fn an_agent_in_code_is_reached_by_events_and_its_limits_hold() {
     let answer = &bodies(&frames, "model.returned")[0]["text"]["json"];
     assert_eq!(answer["context"]["agent_id"], "bookkeeper");
     assert_eq!(answer["context"]["session_id"].as_str(), Some(session.as_str()));
+    assert_eq!(answer["context"]["user_message"], "books");
+    let event = session.trim_start_matches("task.").replace('-', "/");
+    assert_eq!(answer["context"]["correlation_id"].as_str(), Some(event.as_str()), "the event's id");
     // Two model calls are its limit, and the settings say which model it is.
     assert_eq!(call(&scene, "clerk_agent", &json!({ "task": "think 2" })), "offline: 2");
     let third = refused(&scene, "clerk_agent", &json!({ "task": "think 3" }));
@@ -85,6 +92,29 @@ fn an_agent_in_code_is_reached_by_events_and_its_limits_hold() {
     scene.run(&["down"]).ok();
     let late = refused(&scene, "clerk_agent", &json!({ "task": "sleep" }));
     assert!(late.contains("time_budget_ms"), "{late}");
+    scene.verifies();
+}
+
+#[test]
+fn an_agent_to_whom_a_conversation_is_handed_over_is_told_what_the_user_said() {
+    let scene = office("full-auto", &json!([]));
+    let manifest = scene.home().join("extensions/clerk/manifest.yaml");
+    let text = fs::read_to_string(&manifest).unwrap();
+    fs::write(&manifest, text.replace("agent:\n", "agent:\n  integration_mode: handoff\n")).unwrap();
+    scene.turn(
+        "s",
+        &json!([{ "calls": [{ "tool": "transfer_to_clerk_agent", "arguments": { "message": "yours" } }] }]),
+    );
+    let frames = scene.frames("s");
+    assert_eq!(bodies(&frames, "agent.changed")[0]["agent"], "bookkeeper", "{frames:#?}");
+    let received = frames.iter().find(|frame| frame["kind"] == "input.received").unwrap();
+    let answers = bodies(&frames, "model.returned");
+    let context = &answers.last().unwrap()["text"]["json"]["context"];
+    assert_eq!(context["agent_id"], "bookkeeper");
+    assert_eq!(context["session_id"], "s");
+    assert_eq!(context["user_message"], received["body"]["text"]["json"]);
+    assert_eq!(context["correlation_id"], format!("s/{}", received["seq"]));
+    replays(&scene, "s");
     scene.verifies();
 }
 
@@ -164,6 +194,13 @@ fn every_turn_is_watched_in_memory_and_only_agents_answer() {
     assert_eq!(notes.lines().filter(|it| it.starts_with("answered ")).count(), 3, "{notes}");
     let dead = scene.run(&["bus", "dead", "list", "--json"]).out;
     assert!(!dead.contains("agent_response"), "nothing of it is on the bus: {dead}");
+    // The log has how many they were. The last one may not have been counted when the home stopped.
+    scene.run(&["down"]).ok();
+    let system = scene.frames("system");
+    let checks =
+        bodies(&system, "extension.checked").into_iter().flat_map(|body| body["checks"].as_array().unwrap());
+    let counted: u64 = checks.filter(|it| it["id"] == "clerk").filter_map(|it| it["events"].as_u64()).sum();
+    assert!(counted == 5 || counted == 6, "{counted}");
 }
 
 #[test]

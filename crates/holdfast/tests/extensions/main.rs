@@ -16,6 +16,8 @@ mod mcp;
 #[cfg(target_os = "linux")]
 mod packages;
 #[cfg(target_os = "linux")]
+mod packs;
+#[cfg(target_os = "linux")]
 mod plugins;
 #[cfg(target_os = "linux")]
 mod ported;

@@ -2,7 +2,11 @@
 //! setup before health, `sys.exit` in a task, sessions of subprocesses, many of them at once.
 
 mod conversations;
+mod import;
+mod listening;
+mod reports;
 mod together;
+mod waiting;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -562,100 +566,6 @@ fn plain_connections_and_names_go_through_the_gateway() {
     let log = scene.run(&["log", "export", "system"]).out + &scene.run(&["ext", "doctor", "plain"]).out;
     assert!(!log.contains("192.88.99"), "the host is asked about names: {log}");
     scene.verifies();
-}
-
-/// A project of another program, in its shape: extensions, data, settings, variables, schedules.
-fn foreign_project(scene: &Scene) -> std::path::PathBuf {
-    let root = scene.root().join("project");
-    let put = |name: &str, text: &str| {
-        let path = root.join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    };
-    put(
-        "pyproject.toml",
-        "[project]\nname = \"x\"\ndependencies = [\n    \"httpx>=0.27\",\n    \"pyyaml>=6\",\n    \"finder-python>=1; python_version < '3'\",\n    \"jinja2>=3; python_version < '3'\",\n]\n",
-    );
-    let manifest = |id: &str| format!("id: {id}\nname: {id}\nentrypoint: main:It\n");
-    put("sandbox/extensions/notes/manifest.yaml", &manifest("notes"));
-    put("sandbox/extensions/notes/main.py", "import json\n\nclass It:\n    def get_tools(self): return []\n");
-    put("sandbox/extensions/fetches/manifest.yaml", &manifest("fetches"));
-    put("sandbox/extensions/fetches/main.py", "import httpx\n\nclass It: ...\n");
-    put("sandbox/extensions/fetches/inside/more.py", "from finder import Finder\n");
-    put("sandbox/extensions/fetches/prompt.jinja2", "Fetch {{ what }}.\n");
-    put("sandbox/extensions/kv/manifest.yaml", &manifest("kv"));
-    put("sandbox/extensions/tracing/__init__.py", "");
-    put("sandbox/data/notes/kept.txt", "a note");
-    put("sandbox/data/kv/values.json", r#"{"u.name": "Ada"}"#);
-    put(
-        "config/settings.yaml",
-        "extensions: { notes: { colour: red }, fetches: { enabled: false } }\nagents: { default: { provider: openai, model: m } }\n",
-    );
-    put("config/policy.yaml", "profile: full-auto\n");
-    put(".env", "# keys\nOTHER_KEY=\"canary-3391-import\"\n");
-    let outside = scene.outside().join("secret.txt");
-    fs::write(&outside, "canary-outside").unwrap();
-    std::os::unix::fs::symlink(&outside, root.join("sandbox/data/notes/link.txt")).unwrap();
-    std::os::unix::fs::symlink(scene.outside(), root.join("sandbox/extensions/linked")).unwrap();
-    let database = rusqlite::Connection::open(root.join("sandbox/data/schedules.db")).unwrap();
-    database
-        .execute_batch(
-            "CREATE TABLE one_shot_schedules (id INTEGER PRIMARY KEY, topic TEXT, payload TEXT, fire_at REAL, status TEXT);
-             CREATE TABLE recurring_schedules (id INTEGER PRIMARY KEY, topic TEXT, payload TEXT, cron_expr TEXT, every_sec REAL, next_fire_at REAL, status TEXT);
-             INSERT INTO one_shot_schedules VALUES (1, 'system.user.notify', '{\"text\": \"tea\"}', 4000000000, 'scheduled');
-             INSERT INTO one_shot_schedules VALUES (2, 'system.user.notify', '{\"text\": \"gone\"}', 1, 'fired');
-             INSERT INTO recurring_schedules VALUES (1, 'system.agent.task', '{\"prompt\": \"news\"}', '0 9 * * *', NULL, 4000000000, 'active');",
-        )
-        .unwrap();
-    drop(database);
-    fs::create_dir_all(root.join("sandbox/data/scheduler")).unwrap();
-    fs::rename(root.join("sandbox/data/schedules.db"), root.join("sandbox/data/scheduler/scheduler.db"))
-        .unwrap();
-    root
-}
-
-#[test]
-fn a_project_of_another_program_is_imported_once() {
-    let scene = scene();
-    let policy = scene.policy_text();
-    let project = foreign_project(&scene);
-    let before = crate::shared::tree(&project);
-    let path = project.to_str().unwrap();
-    let would = scene.run(&["import", "yodoca", path, "--dry-run"]).ok();
-    assert!(
-        would.out.contains("would be imported") && !scene.home().join("extensions/notes").exists(),
-        "{would:#?}"
-    );
-    let done = scene.run(&["import", "yodoca", path]).ok();
-    for line in ["OTHER_KEY", "extensions.notes.colour", "it has no manifest", "replace: true", "httpx>=0.27"]
-    {
-        assert!(done.out.contains(line), "{line}: {}", done.out);
-    }
-    assert!(!done.out.contains("canary"), "{}", done.out);
-    let home = scene.home();
-    assert_eq!(fs::read_to_string(home.join("data/notes/kept.txt")).unwrap(), "a note");
-    assert_eq!(
-        fs::read_to_string(home.join("extensions/fetches/requirements.txt")).unwrap(),
-        "httpx>=0.27\nfinder-python>=1; python_version < '3'\njinja2>=3; python_version < '3'\n"
-    );
-    assert!(!home.join("data/notes/link.txt").exists() && !home.join("extensions/linked").exists());
-    assert!(!home.join("extensions/kv").exists());
-    assert_eq!(scene.policy_text(), policy, "no policy is imported");
-    assert!(call(&scene, "kv_get", &json!({ "key": "u.*" })).contains("Ada"));
-    let schedules = call(&scene, "list_schedules", &json!({}));
-    assert!(
-        schedules.contains("tea") && schedules.contains("news") && !schedules.contains("gone"),
-        "{schedules}"
-    );
-    assert!(scene.run(&["secret", "list"]).ok().out.contains("OTHER_KEY"));
-
-    let kept = crate::shared::tree(&home.join("extensions"));
-    let again = scene.run(&["import", "yodoca", path, "--json"]).ok();
-    let imported = again.lines().into_iter().filter(|line| line["outcome"] == "imported").collect::<Vec<_>>();
-    assert_eq!(imported, Vec::<Value>::new(), "a second import changes nothing");
-    assert_eq!(crate::shared::tree(&home.join("extensions")), kept);
-    assert_eq!(crate::shared::tree(&project), before, "the project is as it was");
-    scene.run(&["import", "pith", path]).fails(2, "HF-9001");
 }
 
 /// A channel as some programs have it: `recv` returns a mapping, `send` takes it with a text, and the token is a variable.

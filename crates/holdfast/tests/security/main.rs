@@ -13,7 +13,11 @@ mod bombs;
 #[cfg(target_os = "linux")]
 mod endless;
 #[cfg(target_os = "linux")]
+mod first_column;
+#[cfg(target_os = "linux")]
 mod granted_trees;
+#[cfg(target_os = "linux")]
+mod hidden;
 #[cfg(target_os = "linux")]
 mod hostile_home;
 mod obey;

@@ -389,3 +389,108 @@ fn a_workspace_that_an_extension_is_linked_from_is_not_one() {
     assert!(ran.err.contains("HF-1503"), "{ran:#?}");
     assert_eq!(tree(&scene.work()), before);
 }
+
+/// A program that says that it is Python, and leaves a marker with what it has of the environment.
+fn plant_python(folder: &Path, marker: &Path) {
+    fs::create_dir_all(folder).unwrap();
+    let said = r#"{"executable": "/usr/bin/python3", "version": [3, 12, 1], "prefix": "/usr", "implementation": "planted"}"#;
+    let text = format!("#!/bin/sh\necho \"ran $OPENAI_API_KEY\" >> '{}'\necho '{said}'\n", marker.display());
+    fs::write(folder.join("python3"), text).unwrap();
+    fs::set_permissions(folder.join("python3"), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+// Finding N1: the virtual environment of a project is first on the path once it is activated, and agents write there.
+#[test]
+fn a_python_in_a_workspace_is_not_run() {
+    let scene = Scene::new();
+    scene.policy("profile: full-auto\n");
+    install(&scene, "tools/greet.py", "def run():\n    'x'\n    return 'hello from python'\n");
+    let (planted, marker) = (scene.work().join(".venv/bin"), scene.outside().join("marker"));
+    let path = std::env::var("PATH").unwrap();
+    let on_path = |first: &str| format!("{first}:{path}");
+    let called = |folder: &Path, path: &str| {
+        let mut command = scene.command(&["call", "greet", "{}"]);
+        command.current_dir(folder).env("PATH", path).env("OPENAI_API_KEY", "sk-of-the-user");
+        let ran = finish(command.spawn().unwrap()).ok();
+        assert!(ran.out.contains("hello from python"), "{ran:#?}");
+        assert!(!marker.exists(), "it ran: {:?}", fs::read_to_string(&marker));
+        ran
+    };
+    // An agent writes it, in the folder in which the chat was started.
+    scene.run(&["run", "hello"]).ok();
+    plant_python(&planted, &marker);
+    let told = called(&scene.work(), &on_path(planted.to_str().unwrap())).err;
+    let said = "skipped, because agents can write there:";
+    assert!(told.contains(said) && told.contains(planted.join("python3").to_str().unwrap()), "{told}");
+    called(&scene.work(), &on_path(".venv/bin"));
+    called(&planted, &on_path(""));
+    // A folder on the way that leads there.
+    let link = scene.outside().join("bin");
+    std::os::unix::fs::symlink(&planted, &link).unwrap();
+    assert!(called(&scene.work(), &on_path(link.to_str().unwrap())).err.contains(said));
+    // Also for a command that is started elsewhere, later: the log knows where agents have worked.
+    assert!(called(&scene.outside(), &on_path(planted.to_str().unwrap())).err.contains(said));
+}
+
+// Finding N1: a client comes after the start, and its workspace is where the interpreter lies that was found before.
+#[test]
+fn a_python_that_comes_to_lie_in_a_workspace_is_not_used_any_more() {
+    let mut scene = Scene::new();
+    scene.policy("profile: full-auto\n");
+    install(&scene, "tools/greet.py", "import sys\n\ndef run():\n    'x'\n    return sys.executable\n");
+    let project = scene.root().join("project");
+    let made =
+        Command::new("python3").args(["-m", "venv", "--without-pip"]).arg(project.join(".venv")).status();
+    assert!(made.unwrap().success());
+    let path = std::env::var("PATH").unwrap();
+    scene.variable("PATH", &format!("{}:{path}", project.join(".venv/bin").display()));
+    let owner = Owner::begin(&scene);
+    let called = |folder: &Path| {
+        let mut command = scene.command(&["call", "greet", "{}"]);
+        finish(command.current_dir(folder).spawn().unwrap())
+    };
+    let uses_it = |ran: &Ran| ran.out.contains("project/.venv");
+    let before = called(&scene.work()).ok();
+    assert!(uses_it(&before), "it is the user's own until an agent works there: {before:#?}");
+    called(&project);
+    scene.run(&["ext", "reload", "greet"]).ok();
+    let after = called(&project).ok();
+    assert!(!uses_it(&after), "{after:#?}");
+    drop(owner);
+    let again = called(&project).ok();
+    assert!(!uses_it(&again), "the next start finds another: {again:#?}");
+}
+
+// Finding N6: the home of the next command, which names none, is written by an agent of this one.
+#[test]
+fn the_usual_home_is_in_no_workspace() {
+    let scene = Scene::new();
+    let other = tempfile::tempdir().unwrap();
+    fs::create_dir_all(other.path().join("config")).unwrap();
+    fs::write(other.path().join("config/settings.yaml"), "models: { default: offline }\n").unwrap();
+    fs::write(other.path().join("config/policy.yaml"), "profile: full-auto\n").unwrap();
+    let data = scene.root().join(".local/share");
+    fs::create_dir_all(&data).unwrap();
+    // `Scene` has the user's folder at its root.
+    for (folder, path) in [
+        (scene.root().to_owned(), ".local/share/holdfast/config/policy.yaml"),
+        (data.clone(), "holdfast/config/policy.yaml"),
+    ] {
+        let write = json!({ "path": path, "text": "profile: full-auto\n" }).to_string();
+        for tool in
+            [&["call", "file_write", &write][..], &["call", "shell", r#"{"command": "mkdir holdfast"}"#]]
+        {
+            let ran = finish(scene.command_at(other.path(), tool).current_dir(&folder).spawn().unwrap());
+            assert_ne!(ran.code, Some(0), "{ran:#?}");
+            assert!(ran.err.contains("HF-1503") || ran.err.contains("HF-1504"), "{ran:#?}");
+        }
+        assert!(!data.join("holdfast").exists());
+    }
+    // By its variable, and as the folder that the settings name.
+    let mut named = scene.command_at(other.path(), &["call", "file_write", r#"{"path": "x", "text": "x"}"#]);
+    let named = named.env("HOLDFAST_HOME", scene.work().join("mine")).spawn().unwrap();
+    assert!(finish(named).err.contains("HF-150"));
+    let settings = format!("models: {{ default: offline }}\nworkspace: {}\n", scene.root().display());
+    fs::write(other.path().join("config/settings.yaml"), settings).unwrap();
+    finish(scene.command_at(other.path(), &["run", "hello"]).spawn().unwrap()).fails(2, "HF-1503");
+}

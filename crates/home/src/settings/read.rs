@@ -9,7 +9,7 @@ use holdfast_contract::digest::MAX_EXACT_INTEGER;
 use holdfast_contract::ids::{ExtensionId, Millis, ModelName};
 use holdfast_contract::manifest::yaml::{self, Codes, Format, YamlRead, YamlRejected};
 use holdfast_contract::manifest::{ENABLED, REPLACE};
-use holdfast_contract::names::KINDS;
+use holdfast_contract::names::{is_kind, is_known_kind, nearest_kind};
 use holdfast_contract::problem::Code;
 use holdfast_contract::registry::Override;
 use holdfast_contract::sandbox::SandboxOptions;
@@ -38,7 +38,7 @@ const FORMAT: Format = Format {
 };
 
 /// Keys that are planned, and that nothing reads yet.
-const PLANNED: &[&str] = &["packs", "store", "web"];
+const PLANNED: &[&str] = &["store", "web"];
 
 /// The provider that plays a file.
 const SCRIPT: &str = "script";
@@ -72,6 +72,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
         let overrides = object.defaulted("overrides", Vec::new(), |field| field.entries(of_kind));
         let workspace = object.optional("workspace", Field::filled);
         let mcp = object.defaulted("mcp", McpSettings::default(), super::mcp::mcp);
+        let packs = object.defaulted("packs", Vec::new(), super::packs::packs);
         let tools = object.defaulted("tools", ToolSettings::default(), tools);
         let limits = object.defaulted("limits", LimitSettings::default(), limits);
         let calls = object.defaulted("calls", CallSettings::default(), calls);
@@ -89,6 +90,7 @@ fn root(root: &Field<'_>) -> Result<Settings> {
             agents: keyed(agents?),
             extensions: keyed(extensions?),
             mcp: mcp?,
+            packs: packs?,
             channels: channels?,
             overrides: keyed(overrides?.into_iter().map(|(kind, ids)| (kind, keyed(ids)))),
             workspace: workspace?,
@@ -363,12 +365,16 @@ fn channels(field: &Field<'_>) -> Result<Channels> {
 }
 
 fn of_kind(kind: &str, field: &Field<'_>) -> Result<Vec<(String, Override)>> {
-    if !KINDS.contains(&kind) {
-        let help = match nearest(kind, KINDS.iter().copied()) {
+    if !is_kind(kind) {
+        let help = "Use small letters, digits and `-`, beginning with a letter.";
+        return Err(field.reject(format!("`{kind}` is not a kind of what extensions register"), help));
+    }
+    if !is_known_kind(kind) {
+        let help = match nearest_kind(kind) {
             Some(near) => format!("Did you mean `{near}`?"),
-            None => format!("Use one of `{}`.", KINDS.join("`, `")),
+            None => "It counts once an extension registers something of this kind.".to_owned(),
         };
-        return Err(field.reject(format!("there is nothing of the kind `{kind}` to override"), help));
+        field.warn(format!("nothing consumes the kind `{kind}`"), help);
     }
     field.entries(overridden)
 }
@@ -418,11 +424,14 @@ fn calls(field: &Field<'_>) -> Result<CallSettings> {
         let each = |field: &Field<'_>| field.entries(|_, most| at_least_one(most));
         let per_extension = object.defaulted("per_extension", Vec::new(), each);
         let per_tool = object.defaulted("per_tool", Vec::new(), each);
+        let timeout_ms = object.defaulted("timeout_ms", Vec::new(), |field| {
+            field.entries(|_, each| each.whole(1..=u64::from(u32::MAX)).map(Millis))
+        });
         let breaker = object.defaulted("breaker", usual.breaker, breaker);
         let host_rate = object.defaulted("host_rate", usual.host_rate, host_rate);
         let (per_extension, per_tool) = (keyed(per_extension?), keyed(per_tool?));
-        let (breaker, host_rate) = (breaker?, host_rate?);
-        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, breaker, host_rate })
+        let (timeout_ms, breaker, host_rate) = (keyed(timeout_ms?), breaker?, host_rate?);
+        Ok(CallSettings { at_once: at_once?, per_extension, per_tool, timeout_ms, breaker, host_rate })
     })
 }
 

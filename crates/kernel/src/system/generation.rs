@@ -183,7 +183,8 @@ impl Extension {
         let contents = [starting, self.found.as_ref(), self.last_good.as_ref()].into_iter().flatten();
         let id = contents.clone().next()?.id.clone();
         let contents = contents.map(|found| found.digest).collect();
-        Some(ExpectedExtension { id, contents, restarting: starting.is_none() })
+        let patient = self.judging.is_none() && starting.is_some_and(|found| found.patient);
+        Some(ExpectedExtension { id, contents, restarting: starting.is_none(), patient })
     }
 
     /// Makes the generation that has started the active one. Unless it was only loaded, it has shown that it can start.

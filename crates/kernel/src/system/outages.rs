@@ -55,6 +55,7 @@ impl Judging {
             extension: &self.reference,
             descriptor,
             priority: self.priority,
+            order: None,
             registered: self.registered,
         })
     }
@@ -136,6 +137,7 @@ impl System {
                 extension: &active.reference,
                 descriptor,
                 priority: active.found.priority,
+                order: active.found.order,
                 registered: active.registered,
             })
         });

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::effect::Act;
-use holdfast_contract::ids::{DescriptorId, ExtensionId, RegistryKind};
+use holdfast_contract::ids::ExtensionId;
+use holdfast_contract::names::{UnusedOverride, unconsumed};
 use holdfast_contract::problem::Fault;
 use holdfast_contract::registry::{Descriptor, RegistryPin, RegistryRef};
 use holdfast_contract::system_frames::RegistryChanged;
@@ -62,23 +63,28 @@ impl System {
     }
 
     /// The user's overrides that name nothing of an extension that is up.
-    pub fn unused_overrides(&self) -> Vec<(RegistryKind, DescriptorId)> {
+    pub fn unused_overrides(&self) -> Vec<UnusedOverride> {
         let active = self.extensions.values().filter_map(|it| it.in_state(GenerationState::Active));
         let names: BTreeSet<_> = active
             .flat_map(|it| it.descriptors.iter().flat_map(|one| one.kinds_and_ids(&it.found.id)))
             .collect();
         let all =
             self.overrides.iter().flat_map(|(kind, ids)| ids.keys().map(|id| (kind.clone(), id.clone())));
-        all.filter(|name| !names.contains(name)).collect()
+        let unused = all.filter(|name| !names.contains(name));
+        unused.map(|(kind, id)| UnusedOverride::among(&kind, &id, &names)).collect()
     }
 
-    /// Conflicts of tool names, by extension: those that it does not get, and those that others register too.
+    /// What of an extension has no effect, by extension: tool names that it does not get or that others register too, and kinds that
+    /// nothing consumes.
     pub(super) fn conflicts(&self) -> BTreeMap<ExtensionId, Vec<Fault>> {
         let reserved = self.reserved_names();
         let mut conflicts: BTreeMap<ExtensionId, Vec<Fault>> = BTreeMap::new();
         for active in self.extensions.values().filter_map(|it| it.in_state(GenerationState::Active)) {
             let refused = active.descriptors.iter().filter_map(|it| self.refusal(&reserved, active, it));
-            refused.for_each(|fault| conflicts.entry(active.found.id.clone()).or_default().push(fault));
+            let idle = active.descriptors.iter().filter_map(|it| unconsumed(&active.found.id, it));
+            refused.chain(idle).for_each(|fault| {
+                conflicts.entry(active.found.id.clone()).or_default().push(fault);
+            });
         }
         let registry = self.pin.view.iter();
         for (id, fault) in registry.flat_map(|registry| duplicates(registry, &self.overrides)) {

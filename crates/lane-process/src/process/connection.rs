@@ -2,9 +2,10 @@
 //!
 //! A protocol violation closes the connection: pending requests fail with the reason, and the process is killed.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use holdfast_contract::host_call::HostCall;
+use holdfast_contract::host_call::{HostCall, HostCallKind};
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::{LogLevel, LogSink};
 use holdfast_contract::problem::{Code, Fault};
@@ -31,8 +32,12 @@ pub(crate) const MAX_LINE_BYTES: usize = 8 << 20;
 const MAX_PENDING_REQUESTS: usize = 256;
 /// Questions that may be under way at once.
 const QUESTIONS: usize = 64;
-/// How the names of what only the gateway asks begin.
-const GATEWAYS: &str = "network.";
+/// Announced connections that have not been made.
+const MAX_ANNOUNCED: usize = 64;
+/// The methods of [`ToHost`].
+const METHODS: [&str; 4] = ["ask", "connecting", "log", "progress"];
+/// What only the gateway asks.
+const GATEWAYS: [HostCallKind; 2] = [HostCallKind::NetworkConnect, HostCallKind::NetworkConnected];
 /// Characters of an invalid line that are part of the error message.
 const MAX_EXCERPT_CHARS: usize = 120;
 
@@ -48,6 +53,13 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
+    /// Logs a line about the process.
+    pub(crate) fn log(&self, level: LogLevel, text: &str) {
+        if let Some(sink) = &self.log {
+            sink(&self.id, level, text);
+        }
+    }
+
     /// Where what the process prints goes.
     pub(crate) fn printed(&self) -> ProgramLog {
         ProgramLog { id: self.id.clone(), sink: self.log.clone(), max_bytes: self.log_bytes }
@@ -78,6 +90,8 @@ struct State {
     waiting: PendingRequests<Waiting>,
     questions: usize,
     logged: usize,
+    /// The calls that announced a connection, for as long as a hook is open.
+    announced: VecDeque<u64>,
     /// Why the connection is closed.
     closed: Option<Fault>,
 }
@@ -89,8 +103,51 @@ struct Waiting {
     left: Option<u32>,
     /// Bytes of progress that were reported.
     shown: usize,
-    /// Whether it is a tool call, which a turn waits for.
-    in_turn: bool,
+    kind: RequestKind,
+}
+
+/// What a request is, in the order in which connections that nobody announced are attributed: to a tool call, which a turn waits for,
+/// before a hook, and to a hook before anything else, such as the call of a background loop, which is always open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum RequestKind {
+    Tool,
+    /// A hook or a renderer, which has no side effects.
+    Hook,
+    Other,
+}
+
+impl RequestKind {
+    fn of(message: &ToExtension) -> Self {
+        match message {
+            ToExtension::Tool(_) => Self::Tool,
+            ToExtension::Hook(_) | ToExtension::Function { role: Role::Renderer, .. } => Self::Hook,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl State {
+    /// The call that a new connection belongs to, if any is in progress.
+    fn connecting(&mut self) -> Option<&mut Waiting> {
+        let hook_decides = self.waiting.oldest_by_mut(|it| it.kind)?.kind == RequestKind::Hook;
+        if !hook_decides {
+            self.announced.clear();
+        }
+        while let Some(call) = self.announced.pop_front() {
+            if self.waiting.get_mut(call).is_some() {
+                return self.waiting.get_mut(call);
+            }
+        }
+        self.waiting.oldest_by_mut(|it| it.kind)
+    }
+
+    /// Attributes the next connection to this call. A hook cannot announce one: it may not connect.
+    fn announce(&mut self, call: u64) {
+        let connects = self.waiting.get_mut(call).is_some_and(|it| it.kind != RequestKind::Hook);
+        if connects && self.announced.len() < MAX_ANNOUNCED {
+            self.announced.push_back(call);
+        }
+    }
 }
 
 impl Shared {
@@ -170,8 +227,8 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         let lasts = matches!(message, ToExtension::Function { role: Role::Service, .. });
         let left = (!lasts).then_some(self.shared.terms.host_calls);
-        let in_turn = matches!(message, ToExtension::Tool(_));
-        let id = self.begin(Waiting { reply, host, left, shown: 0, in_turn })?;
+        let kind = RequestKind::of(message);
+        let id = self.begin(Waiting { reply, host, left, shown: 0, kind })?;
         let mut guard = RequestGuard { connection: self, id, answered: false };
         self.send(Some(id), message).await?;
         let answer = answer.await;
@@ -204,7 +261,7 @@ impl Connection {
 impl CallSource for Connection {
     fn oldest(&self) -> Result<Arc<dyn Host>, Fault> {
         let mut state = self.shared.state();
-        let Some(waiting) = state.waiting.oldest_by_mut(|waiting| !waiting.in_turn) else {
+        let Some(waiting) = state.connecting() else {
             let message = "no call is in progress that the connection could belong to";
             return Err(Fault::new(Code::ToolDenied, message));
         };
@@ -324,16 +381,23 @@ fn asked(
         (Ok(ToHost::Log(LogLine { level, text })), None) => shared.log(level, &text),
         (Ok(ToHost::Progress(step)), None) => shared.progress(&step),
         (Ok(ToHost::Ask(question)), Some(id)) => ask(question, id, shared, answers),
-        (Ok(ToHost::Ask(_)), None) => return Err("a request such as `ask` needs an id".to_owned()),
+        (Ok(ToHost::Connecting(step)), Some(id)) => {
+            shared.state().announce(step.call);
+            say(answers, &id, Ok(Value::Null));
+        }
+        (Ok(ToHost::Ask(_) | ToHost::Connecting(_)), None) => {
+            return Err(format!("a request such as `{method}` needs an id"));
+        }
         (Ok(ToHost::Log(_) | ToHost::Progress(_)), Some(_)) => {
             return Err(format!("a notification such as `{method}` has no id"));
         }
-        (Err(_), None) if !["ask", "log", "progress"].contains(&method.as_str()) => {
+        (Err(_), None) if !METHODS.contains(&method.as_str()) => {
             shared.log(LogLevel::Warning, &format!("unknown notification `{method}`"));
         }
         (Err(error), None) => return Err(error.to_string()),
         (Err(error), Some(id)) => {
-            let code = if method == "ask" { INVALID_PARAMS } else { METHOD_NOT_FOUND };
+            let is_known = METHODS.contains(&method.as_str());
+            let code = if is_known { INVALID_PARAMS } else { METHOD_NOT_FOUND };
             say(answers, &id, Err(RpcError { code, message: error.to_string(), data: None }));
         }
     }
@@ -403,7 +467,8 @@ fn permitted(question: &HostQuestion, shared: &Shared) -> Result<Arc<dyn Host>, 
     let Some(waiting) = state.waiting.get_mut(question.call) else {
         return refused(Code::ToolCancelled, format!("no call {} is under way", question.call));
     };
-    if question.name.starts_with(GATEWAYS) {
+    // From a hook it is what the worker has kept it from: the host refuses it and records that.
+    if GATEWAYS.iter().any(|kind| kind.name() == question.name) && waiting.kind != RequestKind::Hook {
         return refused(Code::ToolDenied, format!("`{}` is for the gateway to ask", question.name));
     }
     spend(waiting, shared.terms.host_calls).map_err(|fault| RpcError::from(&fault))?;

@@ -1,17 +1,23 @@
 //! The Python worker: a small package that needs only the standard library, written once for all processes of a lane, into a folder
 //! that has no files of an extension.
 
+use std::fmt::{Debug, Formatter};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::manifest::ProgramCommand;
 use holdfast_contract::problem::{Code, Fault};
-use holdfast_untrusted_files::open_regular;
+use holdfast_sandbox::SandboxReport;
+use holdfast_untrusted_files::{ProgramSearch, open_regular};
+
+use crate::lane::AgentFolders;
+use crate::python::interpreter::Interpreter;
+use crate::python::step::confined_step;
 
 macro_rules! files {
     ($($path:literal),+ $(,)?) => { &[$(($path, include_str!($path))),+] };
@@ -27,7 +33,9 @@ const FILES: &[(&str, &str)] = files![
     "holdfast_worker/conversations.py",
     "holdfast_worker/docstrings.py",
     "holdfast_worker/files.py",
+    "holdfast_worker/guard.py",
     "holdfast_worker/imports.py",
+    "holdfast_worker/listening.py",
     "holdfast_worker/main.py",
     "holdfast_worker/mcp_servers.py",
     "holdfast_worker/message.py",
@@ -47,6 +55,7 @@ const FILES: &[(&str, &str)] = files![
     "holdfast_worker/standins/core/extensions/context.py",
     "holdfast_worker/standins/core/extensions/contract.py",
     "holdfast_worker/standins/core/extensions/instructions.py",
+    "holdfast_worker/standins/core/extensions/manifest.py",
     "holdfast_worker/standins/core/extensions/persistence/__init__.py",
     "holdfast_worker/standins/core/extensions/persistence/models.py",
     "holdfast_worker/standins/core/extensions/update_fields.py",
@@ -60,20 +69,35 @@ const FILES: &[(&str, &str)] = files![
 
 /// The number of started workers from which compiling the worker's files saves time.
 pub(crate) const COMPILE_THRESHOLD: usize = 3;
+/// How long compiling them may take.
+const COMPILE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The worker of a lane.
-#[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) folder: PathBuf,
     /// The machine's own interpreter, which no package of an extension can have replaced.
-    python: PathBuf,
+    python: Interpreter,
+    report: SandboxReport,
+    agent_folders: Option<AgentFolders>,
     started: AtomicUsize,
 }
 
+impl Debug for Worker {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
 impl Worker {
-    /// Writes its files.
-    pub(crate) fn lay_out(place: &Path, python: &Path) -> Result<Arc<Self>, Fault> {
-        let folder = place.join(".worker");
+    /// Writes its files. Each interpreter has a worker of its own, because one writes compiled files for itself there.
+    pub(crate) fn lay_out(
+        place: &Path,
+        python: &Interpreter,
+        report: &SandboxReport,
+        agent_folders: &Option<AgentFolders>,
+    ) -> Result<Arc<Self>, Fault> {
+        let digest = Digest::of(python.identity().as_bytes()).to_string();
+        let folder = place.join(format!(".worker-{}", digest.get(..8).unwrap_or_default()));
         for (name, text) in FILES {
             let path = folder.join(name);
             let failed = |error: std::io::Error| {
@@ -84,7 +108,9 @@ impl Worker {
             let file = open_regular(options.write(true).create(true).truncate(true), &path);
             file.map_err(Into::into).and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
         }
-        Ok(Arc::new(Self { folder, python: python.to_owned(), started: AtomicUsize::new(0) }))
+        let (python, report) = (python.clone(), report.clone());
+        let agent_folders = agent_folders.clone();
+        Ok(Arc::new(Self { folder, python, report, agent_folders, started: AtomicUsize::new(0) }))
     }
 
     /// How it is started: on a file in `tools/` or `channels/`, or on a class, `module:Class`.
@@ -99,16 +125,33 @@ impl Worker {
         ProgramCommand::new(words.map(str::to_owned).to_vec())
     }
 
+    /// Refuses to start a worker with a program that agents can have written since it was found.
+    pub(crate) fn check(&self, program: &Path) -> Result<(), Fault> {
+        let folders = self.agent_folders.as_ref().map(|folders| folders()).unwrap_or_default();
+        if !ProgramSearch::new(None, &folders).avoids(program) {
+            return Ok(());
+        }
+        let what = format!(
+            "{} lies in a folder that agents can write by now, and is not started; start Holdfast again, and another Python is used",
+            program.display()
+        );
+        Err(Fault::new(Code::InterpreterMissing, what))
+    }
+
     /// Counts a start. At the threshold the worker's files are compiled in the background, which shortens later starts by a third; for
     /// one or two workers that would not pay for another start of the interpreter.
     pub(crate) fn count_start(&self) {
         if self.started.fetch_add(1, Ordering::Relaxed) + 1 != COMPILE_THRESHOLD {
             return;
         }
-        let mut compile = tokio::process::Command::new(&self.python);
-        compile.args(["-I", "-S", "-m", "compileall", "-q"]).arg(&self.folder).env_clear();
+        let (folder, python, report) = (self.folder.clone(), self.python.clone(), self.report.clone());
+        let compile = move || {
+            let (program, place) = (python.executable.to_str()?, folder.to_str()?);
+            let words = [program, "-I", "-S", "-m", "compileall", "-q", place];
+            confined_step(&words, &python.readable(), Some(&folder), COMPILE_TIMEOUT, &report).ok()
+        };
         // Best effort: workers also run uncompiled files.
-        let _child = compile.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        drop(std::thread::Builder::new().name("compile".to_owned()).spawn(compile));
     }
 }
 

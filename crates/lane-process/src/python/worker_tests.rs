@@ -9,8 +9,10 @@ use crate::python::worker::{COMPILE_THRESHOLD, Worker};
 #[tokio::test]
 async fn the_worker_is_compiled_from_the_third_start_on() {
     let place = tempfile::tempdir().unwrap();
-    let python = Interpreter::find().await.unwrap().executable;
-    let worker = Worker::lay_out(place.path(), &python).unwrap();
+    let report = holdfast_sandbox::report();
+    let path = std::env::var_os("PATH");
+    let python = Interpreter::find(path.as_deref(), &[], place.path(), &report).unwrap().interpreter;
+    let worker = Worker::lay_out(place.path(), &python, &report, &None).unwrap();
     let compiled = worker.folder.join("holdfast_worker/__pycache__");
     for _ in 1..COMPILE_THRESHOLD {
         worker.count_start();

@@ -1,6 +1,7 @@
 """What classes that were written for another program import and ask of their context."""
 
 import asyncio
+import dataclasses
 import os
 import sys
 import tempfile
@@ -73,6 +74,22 @@ class Modules(unittest.TestCase):
             async def embed_batch(self, texts, model): ...
 
         self.assertIsInstance(Embedder(), EmbeddingCapability)
+
+    def test_states_and_manifests(self):
+        from core.extensions import contract
+        from core.extensions.manifest import AgentManifestConfig, ExtensionManifest
+
+        self.assertEqual(contract.ExtensionState("active"), contract.ExtensionState.ACTIVE)
+        self.assertTrue(hasattr(contract, "TurnContext"))
+        read = {
+            "id": "it", "name": "It", "agent": {"model": "m", "limits": {"max_turns": 3}}, "more": 1,
+            "events": {"subscribes": [{"topic": "a.b"}]}, "schedules": [{"name": "n", "cron": "* * * * *"}],
+        }  # fmt: skip
+        manifest = ExtensionManifest.model_validate(read)
+        self.assertEqual((manifest.version, manifest.agent.limits.max_turns, manifest.more), ("1.0.0", 3, 1))
+        self.assertEqual((manifest.events.subscribes[0].handler, manifest.schedules[0].task), ("custom", None))
+        self.assertEqual(AgentManifestConfig().parameters, {})
+        self.assertIsNone(ExtensionManifest.model_validate({"id": "it", "name": "It"}).events)
 
     def test_times_and_sizes(self):
         import time
@@ -152,6 +169,25 @@ class Contexts(unittest.TestCase):
             self.assertEqual((answer.status, answer.content, answer.tokens_used), ("success", "text", None))
 
 
+    def test_records_of_agents_are_dataclasses(self):
+        from core.extensions.contract import AgentDescriptor, AgentInvocationContext, AgentResponse
+
+        for it in (AgentResponse("success", "text", more=1), AgentDescriptor(name="a"), AgentInvocationContext(user_message="hi")):
+            self.assertTrue(dataclasses.is_dataclass(it))
+            fields = dataclasses.asdict(it)
+            self.assertEqual(fields, {name: value for name, value in vars(it).items() if name != "more"})
+            self.assertEqual(dataclasses.asdict(dataclasses.replace(it)), fields)
+        changed = dataclasses.replace(AgentResponse("success", "text"), status="error", error="no")
+        self.assertEqual((changed.status, changed.content, changed.error), ("error", "text", "no"))
+        self.assertIsNot(AgentResponse("a").metadata, AgentResponse("b").metadata)
+
+        @dataclasses.dataclass
+        class Mine(AgentDescriptor):
+            effort: int = 1
+
+        self.assertEqual((Mine(name="me").effort, Mine(name="me").integration_mode), (1, "tool"))
+
+
 class Events(unittest.TestCase):
     EVENT = {"id": "1", "topic": "user_message", "payload": {"text": "hi", "thread_id": "t"}, "attempt": 2, "source": "web", "at": 5000}
 
@@ -224,7 +260,7 @@ class Servers(unittest.TestCase):
                 return [first, types.SimpleNamespace(name="later", description=None, input_schema={"type": "object"})]
 
             async def call_tool(self, tool, arguments):
-                return types.SimpleNamespace(content=[types.SimpleNamespace(text=f"{tool} {arguments}")], isError=tool == "bad")
+                return types.SimpleNamespace(content=[types.SimpleNamespace(text=f"{tool} {arguments}")], isError=tool == "later")
 
         class It:
             def get_mcp_servers(self):
@@ -237,8 +273,69 @@ class Servers(unittest.TestCase):
         run = lambda which, **arguments: asyncio.run(tools[which].call({"arguments": arguments}))
         self.assertEqual([(it["tool"], it["arguments"]) for it in run("it_tools")], [(it, {"type": "object"}) for it in ("now", "later")])
         self.assertEqual(run("it_call", server="clock", tool="now", arguments={"a": 1}), "now {'a': 1}")
-        for server, tool in (("none", "now"), ("clock", "bad")):
+        for server, tool in (("none", "now"), ("clock", "later")):
             self.assertRaises(Failure, run, "it_call", server=server, tool=tool, arguments={})
+
+    def test_a_tool_that_a_servers_filter_hides_is_not_called(self):
+        tools, server = self.guarded(lambda tool: False)
+        with self.assertRaisesRegex(Failure, "offers no tool `erase`; it offers: read"):
+            self.call(tools, "erase")
+        self.assertEqual((self.call(tools, "read"), server.called), ("done", ["read"]))
+
+    def test_a_tool_that_needs_an_approval_asks(self):
+        async def always(context, arguments, call):
+            return True
+
+        for rule in (lambda tool: tool.name == "read", lambda tool: always):
+            for answer, asked in ((True, 1), (False, 1), (None, 1), (Failure("nobody is there"), 1)):
+                wire = Wire(ui=answer)
+                tools, server = self.guarded(rule, wire)
+                if answer is True:
+                    self.assertEqual(self.call(tools, "read"), "done")
+                else:
+                    self.assertRaisesRegex(Failure, "needs an approval", self.call, tools, "read")
+                self.assertEqual(len(server.called), 1 if answer is True else 0)
+                self.assertEqual([name for name, _ in wire.asked], ["ui"] * asked)
+                self.assertIn('{"path": "a"}', wire.asked[0][1]["prompt"])
+
+    def test_a_rule_that_cannot_be_read_asks(self):
+        tools, server = self.guarded(None, Wire(ui=False))
+        for rule, runs in (("never", True), (None, True), ("always", False), ({"read": "always"}, False)):
+            server.require_approval, server.called = rule, []
+            if not runs:
+                self.assertRaises(Failure, self.call, tools, "read")
+            else:
+                self.call(tools, "read")
+            self.assertEqual(bool(server.called), runs)
+
+    def call(self, tools, tool):
+        return asyncio.run(tools["it_call"].call({"arguments": {"server": "files", "tool": tool, "arguments": {"path": "a"}}}))
+
+    def guarded(self, rule, wire=None):
+        """A server that lets one tool through its filter, and calls any."""
+
+        class Server:
+            name, called = "files", []
+
+            async def list_tools(self, run_context=None, agent=None):
+                return [types.SimpleNamespace(name="read", description="", inputSchema={"type": "object"})]
+
+            async def call_tool(self, tool, arguments):
+                self.called.append(tool)
+                return types.SimpleNamespace(content=[types.SimpleNamespace(text="done")], isError=False)
+
+        server = Server()
+        server.called = []
+        if rule is not None:
+            server._get_needs_approval_for_tool = lambda tool, agent: rule(tool)
+
+        class It:
+            def get_mcp_servers(self):
+                return [server]
+
+        extension = ClassExtension("main:It", wire or Wire())
+        extension.instance, extension.context = It(), ExtensionContext(extension.wire, HELLO)
+        return extension.tools(), server
 
 
 class Sqlite(unittest.TestCase):

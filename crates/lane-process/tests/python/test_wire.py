@@ -112,6 +112,17 @@ class Conversations(unittest.TestCase):
             self.assertEqual(worker.next()["error"]["message"], "cancelled")
             self.assertTrue(os.path.exists(os.path.join(worker.folder.name, "cancelled")))
 
+    def test_what_it_starts_as_python3_is_its_own_interpreter(self):
+        text = """
+            import os
+            def run() -> str:
+                return os.environ["PATH"].split(os.pathsep)[0]
+        """
+        with Worker("tool", "tools/it.py", text) as worker:
+            worker.hello()
+            worker.call(2)
+            self.assertEqual(worker.next()["result"], os.path.dirname(sys.executable))
+
     def test_what_goes_wrong_says_where(self):
         text = """
             import os

@@ -37,6 +37,7 @@ impl HeldInterfaces {
                 let default = [
                     LaneKind::Native,
                     LaneKind::Python,
+                    LaneKind::Node,
                     LaneKind::Process,
                     LaneKind::Plugin,
                     LaneKind::Declarative,

@@ -2,7 +2,7 @@
 
 use holdfast_contract::digest::{Digest, MAX_EXACT_INTEGER};
 use holdfast_contract::ids::{ExtensionId, Millis};
-use holdfast_contract::manifest::{Access, FileGrant, Grants, interface, variable};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, interface, listen_port, variable};
 use holdfast_yaml::{Field, Object};
 
 use super::Result;
@@ -15,7 +15,7 @@ pub(super) fn grant(field: &Field<'_>) -> Result<Grant> {
     field.object(|object| {
         object.advise("digest", "Move it below `tied_to:`.");
         object.advise("path", "Move it below `tied_to:`.");
-        for kind in ["network", "files", "secrets", "environment", "extensions", "interfaces"] {
+        for kind in ["network", "listen", "files", "secrets", "environment", "extensions", "interfaces"] {
             object.advise(kind, "Move it below `give:`.");
         }
         let extension = object.required("extension", "my_extension", Field::word);
@@ -81,7 +81,9 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
     field.object(|object| {
         object.advise("env", "Did you mean `environment`?");
         object.advise("hosts", "Did you mean `network`?");
+        object.advise("ports", "Did you mean `listen`?");
         let network = object.defaulted("network", Vec::new(), |field| field.each(host));
+        let listen = object.defaulted("listen", Vec::new(), |field| field.each(listen_port));
         let files = object.defaulted("files", Vec::new(), |field| field.each(file));
         let secrets = names(object, "secrets");
         let environment = object.defaulted("environment", Vec::new(), |field| field.each(variable));
@@ -91,6 +93,7 @@ fn grants(field: &Field<'_>) -> Result<Grants> {
         });
         Ok(Grants {
             network: network?,
+            listen: listen?,
             files: files?,
             secrets: secrets?,
             environment: environment?,

@@ -452,7 +452,7 @@ impl Reexecution<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         match lane.as_deref() {
-            None | Some("native" | "process" | "python" | "plugin" | "remote" | "mcp") => Ok(()),
+            None | Some("native" | "process" | "python" | "node" | "plugin" | "remote" | "mcp") => Ok(()),
             Some(lane) => {
                 let ExtensionRef { id, version, digest, .. } = extension;
                 let now = latest.map(|digest| digest.to_string()).unwrap_or_default();

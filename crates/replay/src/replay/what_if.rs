@@ -19,7 +19,7 @@ use holdfast_contract::ids::{CallId, ExtensionId, HookId, Millis, Seq, StreamId}
 use holdfast_contract::matcher::MatchedCall;
 use holdfast_contract::message::{CallView, TurnView};
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::registry::{Descriptor, Payload};
+use holdfast_contract::registry::Descriptor;
 use holdfast_contract::session_frames::{ChunkSaid, StreamGuarded, UiQuestion};
 use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Host, Instance, Later, UpdateSink};
@@ -119,14 +119,16 @@ struct Run<'a> {
 impl WhatIfCandidate {
     /// The hooks of a point.
     fn hooks_at(&self, point: HookPoint) -> impl Iterator<Item = (HookId, &HookSpec)> {
-        let descriptors = match self {
-            WhatIfCandidate::Extension { descriptors, .. } => descriptors.as_slice(),
-            WhatIfCandidate::Policy(_) => &[],
+        let extension = match self {
+            WhatIfCandidate::Extension { id, descriptors, .. } => Some((id, descriptors.as_slice())),
+            WhatIfCandidate::Policy(_) => None,
         };
-        descriptors.iter().filter_map(move |descriptor| match &descriptor.payload {
-            Payload::Hook(spec) if spec.point == point => Some((descriptor.id.as_str().into(), spec)),
-            _ => None,
-        })
+        let each = extension.into_iter().flat_map(|(id, all)| all.iter().map(move |one| (id, one)));
+        let hooks = each.flat_map(|(id, descriptor)| {
+            let specs = descriptor.hooks().iter().enumerate();
+            specs.map(move |(index, spec)| (descriptor.hook_id(id, index), spec))
+        });
+        hooks.filter(move |(_, spec)| spec.point == point)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdfast_contract::content::Content;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::message::{Origin, TurnContext};
-use holdfast_contract::problem::{Code, Problem};
+use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::registry::{AgentSpec, ToolEntry};
 use holdfast_policy::{Policy, PolicyRequest};
 use holdfast_runtime::diagnosis::FaultReport;
@@ -160,7 +160,7 @@ impl Connection {
                 lane: view.lane.clone(),
                 generation: view.active.as_ref().map(|active| active.generation.0),
                 digest: view.active.as_ref().map(|active| active.digest.to_string()),
-                fault: view.fault.as_ref().map(ToString::to_string),
+                fault: view.fault.as_ref().map(|fault| self.with_reason(&view.id, fault)),
                 conflicts: view.conflicts.iter().map(ToString::to_string).collect(),
                 warnings: self.owner.runtime.warnings(&view.id).iter().map(ToString::to_string).collect(),
                 grants: Vec::new(),
@@ -178,6 +178,19 @@ impl Connection {
         }
         lines.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(lines)
+    }
+
+    /// A fault as it is listed. Why an extension is unhealthy stands in the fault before it.
+    fn with_reason(&self, id: &ExtensionId, fault: &Fault) -> String {
+        let reason = || {
+            let known = self.owner.runtime.recent_faults(Some(id)).ok()?;
+            let of_its_life = |it: &FaultReport| !["discovery", "state"].contains(&it.phase.as_str());
+            known.into_iter().find(of_its_life)
+        };
+        match (fault.code == Code::ExtensionUnhealthy).then(reason).flatten() {
+            Some(reason) => format!("{fault}; {}: {}", reason.code, reason.message),
+            None => fault.to_string(),
+        }
     }
 
     async fn extension(&self, id: &str) -> Result<ExtensionInfo, Problem> {

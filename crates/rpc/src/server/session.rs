@@ -122,8 +122,11 @@ impl Connection {
                 self.ack_durable().await
             }
             SessionMethod::UiAnswer(UiAnswer { session, request, answer }) => {
-                let _expected = runtime.expect_answer(&session, request);
-                runtime.resume(&session)?.answer(request, answer.map(Content::new)).await?;
+                let answer = answer.map(Content::new);
+                if !runtime.answer_for_grant(&session, request, answer.as_ref()).await? {
+                    let _expected = runtime.expect_answer(&session, request);
+                    runtime.resume(&session)?.answer(request, answer).await?;
+                }
                 self.ack_durable().await
             }
             SessionMethod::Questions(NoParams {}) => {

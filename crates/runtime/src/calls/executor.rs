@@ -98,6 +98,11 @@ impl Executor {
         tool.into_iter().chain(all).chain([self.everything.clone()]).collect()
     }
 
+    /// How long a call of a tool may take.
+    pub(crate) fn timeout(&self, spec: &ToolSpec) -> Millis {
+        self.set.timeout_ms.get(&spec.name).copied().unwrap_or(spec.timeout)
+    }
+
     /// A permit to call a tool at this steady time, held until the outcome is known; a fault if its circuit breaker is open.
     pub(crate) fn enter(
         self: &Arc<Self>,

@@ -8,6 +8,7 @@ use holdfast_contract::body::Body;
 use holdfast_contract::effect::Input;
 use holdfast_contract::frame::FrameSource;
 use holdfast_contract::ids::{DescriptorId, ExtensionId, Millis, RegistryKind};
+use holdfast_contract::names::UnusedOverride;
 use holdfast_contract::problem::{Fault, Problem};
 use holdfast_contract::registry::{Override, Registry, RegistryPin};
 use holdfast_contract::system_frames::{
@@ -46,7 +47,7 @@ impl Runtime {
     }
 
     /// The user's overrides that name nothing that is registered.
-    pub async fn unused_overrides(&self) -> Result<Vec<(RegistryKind, DescriptorId)>, Problem> {
+    pub async fn unused_overrides(&self) -> Result<Vec<UnusedOverride>, Problem> {
         self.inner().system.ask(SystemCommand::UnusedOverrides).await
     }
 
@@ -111,11 +112,14 @@ impl Inner {
 
     /// An extension's state has changed.
     pub(crate) fn extension_changed(self: &Arc<Self>, change: &ExtensionStateChanged) {
-        self.setup_changed();
+        self.setup_changed(Some(&change.id));
         self.extensions.update(change);
         self.subscriptions_follow(&change.id);
         self.services_follow(change);
         self.messaging.notify_changed();
+        if let (ExtensionState::Active, Some(serving)) = (change.state, self.extensions.active(&change.id)) {
+            self.grants_follow(&change.id, serving.digest);
+        }
         if change.state == ExtensionState::Active {
             self.generation_replaced(&change.id, change.generation);
         }

@@ -136,6 +136,9 @@ fn fix_for(extension: &ExtensionId, fault: &Fault) -> String {
         Some((module, _)) => format!(
             "Name the package of `{module}` in `extensions/{extension}/requirements.txt`, or in `extensions/requirements.txt` for a single file."
         ),
+        None if fault.message.contains("enable_load_extension") => format!(
+            "Python's SQLite loads no extensions. Name `pysqlite3-binary`, which has one that does, in `extensions/{extension}/requirements.txt`."
+        ),
         None => fault.code.help().to_owned(),
     }
 }

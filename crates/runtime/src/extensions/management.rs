@@ -117,11 +117,12 @@ impl Inner {
     /// Reports what was found on the disk.
     pub(crate) fn report_changes(&self, changes: ExtensionChanges) {
         let ExtensionChanges { found, removed, rejected } = changes;
+        // First, so that those that depend on one of these say why they cannot start.
+        rejected.into_iter().for_each(|(id, fault)| self.system.tell(ExtensionRejected { id, fault }));
         if !found.is_empty() {
             self.system.tell(ExtensionsFound { found });
         }
         removed.into_iter().for_each(|id| self.system.tell(ExtensionRemoved { id }));
-        rejected.into_iter().for_each(|(id, fault)| self.system.tell(ExtensionRejected { id, fault }));
     }
 
     fn configuration(&self) -> Result<&dyn crate::parts::Configuration, Problem> {

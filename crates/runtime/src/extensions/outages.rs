@@ -23,8 +23,9 @@ impl Runtime {
         let judging = self.inner().system.ask(SystemCommand::Judging).await?;
         let there = found.iter().map(|found| &found.id).chain(rejected.iter().map(|(id, _)| id));
         let there: BTreeSet<ExtensionId> = there.cloned().collect();
-        self.found(found);
+        // Before those that depend on them, which say why they cannot start.
         rejected.into_iter().for_each(|(id, fault)| self.rejected(id, fault));
+        self.found(found);
         for id in judging.into_iter().filter(|id| !there.contains(id)) {
             let configuration = self.inner().home.configuration();
             match configuration.map_or(Ok(()), |configuration| configuration.is_gone(&id)) {

@@ -65,9 +65,9 @@ impl Preparations {
 /// For what somebody waits while extensions start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartWait {
-    /// For the start alone: a preparation delays nobody longer than a start.
+    /// For the start alone, as a turn does: a preparation delays nobody longer than a start, and what is patient delays nobody.
     Start,
-    /// Also for as long as an extension is prepared.
+    /// Also for as long as an extension is prepared, and for what is patient: the process that waits ends with its command.
     Preparation,
 }
 
@@ -142,7 +142,9 @@ impl Startup {
         if !state.discovered {
             return Some(now.plus(START_LIMIT));
         }
-        let limits = state.expected.values().map(|(it, since)| match self.preparation(&it.id) {
+        let awaited = |it: &ExpectedExtension| wait == StartWait::Preparation || !it.patient;
+        let awaited = state.expected.values().filter(|(it, _)| awaited(it));
+        let limits = awaited.map(|(it, since)| match self.preparation(&it.id) {
             _ if it.restarting => since.plus(RESTART_LIMIT),
             // It is looked at again then.
             Some(Preparation::Running) if wait == StartWait::Preparation => now.plus(START_LIMIT),

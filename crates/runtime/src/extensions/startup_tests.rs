@@ -49,7 +49,7 @@ impl Scene {
     }
 
     fn expect<const N: usize>(&self, ids: [ExtensionId; N]) {
-        let expected = |id| ExpectedExtension { id, contents: Vec::new(), restarting: false };
+        let expected = |id| ExpectedExtension { id, contents: Vec::new(), restarting: false, patient: false };
         self.startup.update(ids.into_iter().map(expected), self.clock.steady());
     }
 
@@ -141,8 +141,21 @@ impl Clock for StoppedClock {
 async fn a_turn_waits_a_short_time_for_an_extension_that_is_about_to_be_restarted() {
     let scene = Scene::new();
     scene.at(100_000);
-    let restarting = ExpectedExtension { id: scene.id.clone(), contents: Vec::new(), restarting: true };
+    let restarting =
+        ExpectedExtension { id: scene.id.clone(), contents: Vec::new(), restarting: true, patient: false };
     scene.startup.update([restarting].into_iter(), scene.clock.steady());
     assert_eq!(scene.waits(StartWait::Start).await, 103_000);
     assert_eq!(scene.at(104_000).waits(StartWait::Start).await, 104_000, "it is known to be down");
+}
+
+#[tokio::test]
+async fn no_turn_waits_for_what_is_patient_but_a_command_does_that_ends_the_process() {
+    let scene = Scene::new();
+    scene.at(100_000);
+    let patient =
+        ExpectedExtension { id: scene.id.clone(), contents: Vec::new(), restarting: false, patient: true };
+    scene.startup.update([patient].into_iter(), scene.clock.steady());
+    assert_eq!(scene.waits(StartWait::Start).await, 100_000);
+    assert!(!scene.startup.holds_turns(scene.clock.steady()));
+    assert_eq!(scene.waits(StartWait::Preparation).await, 100_000 + START_LIMIT.0);
 }

@@ -65,8 +65,13 @@ struct Entry {
     /// The channel that created it, and when, for the time before its session begins.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     channel: String,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_unknown")]
     created_at: u64,
+}
+
+/// The session of a conversation says when it began.
+fn is_unknown(created_at: &u64) -> bool {
+    *created_at == 0
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -58,7 +58,9 @@ impl Inner {
             let mut budget = ContextTokenBudget::new(inner.home.context());
             let mut parts = Vec::new();
             for (HookEntry { id, extension, spec, .. }, answer) in providers.into_iter().zip(said) {
-                match answer.unwrap_or_else(|| Err(Fault::new(Code::Internal, "its call was lost"))) {
+                let answer = answer.unwrap_or_else(|| Err(Fault::new(Code::Internal, "its call was lost")));
+                inner.routine_checks.enriched(&extension, answer.is_err(), inner.clock.now());
+                match answer {
                     Ok(decision) => {
                         let (decision, _) = budget.allocate(&extension.id, spec.tokens, decision);
                         if let Decision::Inject { content } = decision {

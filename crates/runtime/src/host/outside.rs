@@ -5,6 +5,7 @@ pub(crate) mod consent;
 mod environment;
 pub(super) mod files;
 pub(crate) mod http;
+mod listen;
 pub(crate) mod network;
 
 use base64::Engine;

@@ -174,7 +174,7 @@ impl Runtime {
             let name = name.to_string();
             return Err(Problem::unknown(Code::SecretMissing, "secret", &name, &known, empty));
         }
-        self.inner().setup_changed();
+        self.inner().setup_changed(name.extension());
         Ok(removed)
     }
 }

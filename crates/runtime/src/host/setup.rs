@@ -3,6 +3,8 @@
 //! A secret is stored with the secrets under the extension's own name; everything else goes to its settings. An extension with the setup
 //! role provides its questions, gets the answers, a secret as its reference, and decides whether its setup is complete.
 
+mod cache;
+
 use std::sync::Arc;
 
 use holdfast_contract::content::{Content, DigestOf};
@@ -14,10 +16,10 @@ use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::{ExtensionRetried, SetupCalled};
 use holdfast_contract::wire::{Call, Later, Reply};
-use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub(crate) use self::cache::SetupCache;
 use super::SystemHost;
 use super::secrets::{SecretName, SecretString, StoredSecret};
 use crate::calls::{start_call, wait_timeout};
@@ -29,24 +31,6 @@ const TIMEOUT: Millis = Millis(30_000);
 /// The names of questions that a frame has, and the characters of each.
 const MAX_RECORDED_NAMES: usize = 32;
 const MAX_NAME_CHARS: usize = 64;
-
-/// The active extensions that are not set up, as of the last look at them, until something changes.
-#[derive(Default)]
-pub(crate) struct SetupCache(Mutex<Option<Arc<Vec<SetupState>>>>);
-
-impl SetupCache {
-    fn get(&self) -> Option<Arc<Vec<SetupState>>> {
-        self.0.lock().clone()
-    }
-
-    fn set(&self, open: Arc<Vec<SetupState>>) {
-        *self.0.lock() = Some(open);
-    }
-
-    fn clear(&self) {
-        *self.0.lock() = None;
-    }
-}
 
 /// A question that must be answered before an extension can work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +89,7 @@ impl Runtime {
 impl Inner {
     pub(super) fn setup_open(self: &Arc<Self>) -> Later<Result<Content, Fault>> {
         let inner = self.clone();
-        Box::pin(async move { Ok(Content::of(&*inner.not_set_up().await)) })
+        Box::pin(async move { Ok(Content::of(&inner.not_set_up().await)) })
     }
 
     pub(super) fn setup_show(self: &Arc<Self>, name: NameArgument) -> Later<Result<Content, Fault>> {
@@ -216,11 +200,6 @@ impl Inner {
         Ok(self.extensions.active(id))
     }
 
-    /// Whether an active extension says that it is not set up, or lacks what it requires.
-    pub(crate) async fn needs_setup(self: &Arc<Self>, id: &ExtensionId) -> bool {
-        self.not_set_up().await.iter().any(|state| state.extension == *id)
-    }
-
     /// Sets a parameter.
     pub(crate) async fn configure(
         self: &Arc<Self>,
@@ -259,7 +238,7 @@ impl Inner {
         {
             self.ask_setup(id, SetupFunction::Apply(name, told)).await?;
         }
-        self.setup_changed();
+        self.setup_changed(Some(id));
         let state = self.setup(id).await?;
         // A loop that had ended for want of its setup is started with the extension.
         let ended = self.extensions.active(id).is_some_and(|serving| self.background_has_ended(&serving));
@@ -278,8 +257,9 @@ impl Inner {
         name: SecretName,
         value: SecretString,
     ) -> Result<StoredSecret, Problem> {
+        let whose = name.extension().cloned();
         let stored = self.secrets()?.on_thread(move |secrets| secrets.keep(&name, &value)).await?;
-        self.setup_changed();
+        self.setup_changed(whose.as_ref());
         Ok(stored)
     }
 
@@ -289,30 +269,6 @@ impl Inner {
         let configuration = self.home.configuration().cloned().ok_or_else(none)?;
         configuration.set(id, name, value, &|changes| self.report_changes(changes))?;
         self.system.ask(SystemCommand::Settled).await
-    }
-
-    /// The active extensions that are not set up. Cached until something changes.
-    pub(crate) async fn not_set_up(self: &Arc<Self>) -> Arc<Vec<SetupState>> {
-        if let Some(known) = self.setup_cache.get() {
-            return known;
-        }
-        let mut open = Vec::new();
-        for extension in self.extensions.all_active() {
-            // One whose state cannot be read reports that when it is asked directly.
-            if let Ok(state) = self.setup_of(&extension).await
-                && !state.complete
-            {
-                open.push(state);
-            }
-        }
-        let open = Arc::new(open);
-        self.setup_cache.set(open.clone());
-        open
-    }
-
-    /// Clears the cache of [`Inner::not_set_up`].
-    pub(crate) fn setup_changed(&self) {
-        self.setup_cache.clear();
     }
 
     async fn ask_setup(

@@ -24,12 +24,12 @@ use crate::runtime::{Inner, Runtime};
 use crate::session::TurnReport;
 
 /// The terminal as a channel: the origin of its sessions, and the id that notices may name.
-const TERMINAL: &str = "chat";
+pub(super) const TERMINAL: &str = "chat";
 
 /// The user of the terminal and of other clients of the home, as messages name them.
 const OWNER: &str = "owner";
 
-/// How long one attempt waits for the user: a day.
+/// How long one attempt waits for the user: a day. Then it makes room for what waits for another place, and is repeated.
 pub(super) const REACH_WAIT: Millis = Millis(86_400_000);
 
 /// Where a user was active.
@@ -105,6 +105,20 @@ impl Inner {
             }
             (ActivePlace::Channel { .. }, Err(_)) => false,
         }
+    }
+
+    /// A session was opened at this origin.
+    pub(crate) fn opened_at(&self, origin: &Origin) {
+        if origin.channel == TERMINAL && origin.user.is_none() {
+            *self.messaging.knows_chats.lock() = Some(true);
+        }
+    }
+
+    /// Whether there is or was a chat of the terminal. The log is searched once; from then on every session is noted.
+    pub(super) fn knows_chats(&self) -> bool {
+        let mut known = self.messaging.knows_chats.lock();
+        let is_chat = |place: &ActivePlace| *place == ActivePlace::Terminal;
+        *known.get_or_insert_with(|| self.recorded_place(is_chat).is_ok_and(|place| place.is_some()))
     }
 
     /// Where the user was last active, as far as this process or the log knows.
@@ -268,7 +282,7 @@ impl Inner {
         self.put(event).await.map(drop).map_err(|problem| problem.to_fault())
     }
 
-    /// Shows or sends something as soon as the user can be reached. An attempt waits for a day.
+    /// Shows or sends something as soon as the user can be reached. An attempt waits for a day and does not count.
     pub(super) async fn reach_later(
         self: &Arc<Self>,
         notice: TerminalNotice,
@@ -287,7 +301,7 @@ impl Inner {
                     changed = changes.changed() => changed.map_err(|_| gone())?,
                     () = &mut late => {
                         let message = format!("nobody could be reached for a day: {}", fault.message);
-                        return Err(Fault::new(fault.code, message));
+                        return Err(Fault::new(Code::SubscriberDown, message));
                     }
                 },
             }

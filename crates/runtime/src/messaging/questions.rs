@@ -148,6 +148,11 @@ impl Questions {
         self.open().get(key).map(|question| question.waiting.clone())
     }
 
+    /// Takes back a question of which nobody needs to be told.
+    pub(crate) fn withdraw(&self, session: &StreamId, request: Seq) {
+        self.open().remove(&(session.clone(), request));
+    }
+
     fn sent(&self, key: &QuestionKey, owner: &OwnerIdentity) {
         if let Some(question) = self.open().get_mut(key) {
             question.sent_to = Some(owner.clone());
@@ -249,8 +254,21 @@ impl Inner {
         }
     }
 
+    /// Notes a question that no session waits for, and sends it to the owner who was last active on a channel. False if there is none.
+    pub(crate) async fn ask_owner_later(&self, question: WaitingQuestion) -> bool {
+        self.messaging.questions.add(question.clone());
+        self.messaging.notify_changed();
+        match self.active_owner() {
+            Some(owner) => self.send_question(&question, &owner).await.is_ok(),
+            None => false,
+        }
+    }
+
     /// When a question was first asked: the time of its frame, which a restart does not change.
     fn asked_at(&self, question: &WaitingQuestion) -> Millis {
+        if !question.session.is_session() {
+            return question.since;
+        }
         let frames = self.store.frames(&question.session, question.request..=question.request);
         let frame = frames.ok().and_then(|mut frames| frames.pop());
         frame.map_or(question.since, |frame| frame.envelope.at)
@@ -415,6 +433,11 @@ impl Inner {
         reply: QuestionReply,
         by: &str,
     ) -> Result<(), Problem> {
+        if let QuestionReply::Extension(answer) = &reply
+            && self.answer_for_grant(&question.session, question.request, Some(answer), by).await?
+        {
+            return Ok(());
+        }
         let _expected = self.expect_answer(question.key());
         let handle = self.resume(&question.session)?;
         match reply {

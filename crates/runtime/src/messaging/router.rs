@@ -9,7 +9,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use holdfast_bus::{Delivery, EventFilter, NewEvent, Subscription, topics as known};
 use holdfast_contract::attachment::Attachment;
@@ -24,7 +23,7 @@ use holdfast_contract::role::Role;
 use holdfast_contract::system_frames::EventPublished;
 use serde_json::json;
 
-use super::places::{ActivePlace, REACH_WAIT};
+use super::places::{ActivePlace, REACH_WAIT, TERMINAL};
 use super::streams::AnswerStream;
 use super::subscriptions::gone;
 use super::topics::{self, AgentTask, OUT, OutgoingMessage, TerminalNotice, UserMessage, UserNotice};
@@ -36,10 +35,6 @@ const MAX_CONCURRENT_SESSIONS: usize = 256;
 
 /// How often a message is tried on a channel. With the pauses between, the last time is about an hour after the first.
 const DELIVERY_ATTEMPTS: u32 = 20;
-
-/// How often the user is waited for, each time for [`REACH_WAIT`]: a month in all, without the time in which
-/// the home was down. What reaches nobody in that time is a dead letter.
-const REACH_ATTEMPTS: u32 = 30;
 
 /// Places for which something may wait at once. Each has an order of its own.
 const MAX_WAITING_PLACES: usize = 1_000;
@@ -66,7 +61,12 @@ impl Inner {
         channels: &Arc<BTreeSet<ExtensionId>>,
     ) -> Result<Vec<Subscription>, Problem> {
         let routed = |name: &str, pattern: &str, routing: Routing| {
-            let (inner, paused) = (Arc::downgrade(self), Arc::new(AtomicBool::new(self.inspects)));
+            let inner = Arc::downgrade(self);
+            let paused = match routing {
+                Routing::Message | Routing::Task | Routing::Background => &self.messaging.turns_paused,
+                Routing::Notice | Routing::Delivery | Routing::Terminal => &self.messaging.router_paused,
+            };
+            let paused = paused.clone();
             let routed = Subscription::new(name.to_owned(), &[pattern], move |delivery: Delivery| {
                 let inner = inner.upgrade();
                 async move {
@@ -102,8 +102,9 @@ impl Inner {
             },
             Subscription {
                 concurrency: MAX_WAITING_PLACES,
-                max_attempts: REACH_ATTEMPTS,
-                // It ends the wait itself, and says why nobody was reached.
+                // The user is waited for without limit, through crashes too; only the queue is bounded.
+                max_attempts: u32::MAX,
+                // It ends each wait itself, and says why nobody was reached.
                 deadline: Millis(REACH_WAIT.0 * 365),
                 interruptible: true,
                 ..routed("router.terminal", known::USER_TERMINAL, Routing::Terminal)?
@@ -331,11 +332,15 @@ impl Inner {
         found.cloned().ok_or_else(|| Fault::new(Code::ChannelUnknown, format!("there is no channel `{id}`")))
     }
 
-    /// The channels there are, and the one that reaches the user where nothing else is said.
+    /// The channels there are, with the terminal if a chat was ever opened, and the one that reaches the user where nothing else is
+    /// said.
     pub(crate) fn channels(&self) -> Content {
         let registry = self.registry.view();
         let channels = registry.others.iter().filter(|entry| entry.kind.as_str() == "channel");
-        let ids: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
+        let mut ids: Vec<&str> = channels.map(|entry| entry.id.as_str()).collect();
+        if !ids.contains(&TERMINAL) && self.knows_chats() {
+            ids.push(TERMINAL);
+        }
         let default = self.default_channel().ok();
         Content::new(serde_json::json!({ "channels": ids, "default": default }))
     }

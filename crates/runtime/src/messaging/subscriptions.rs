@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use super::topics;
 use crate::calls::{start_call, wait};
+use crate::extensions::StartWait;
 use crate::host::{SystemHost, content_of};
 use crate::runtime::Inner;
 
@@ -206,6 +207,22 @@ impl Inner {
         self.messaging.bus.wake();
     }
 
+    /// The router delivers from now on, and what leads to turns once a turn can begin: a process that ends before that has not attempted
+    /// it. Where extensions are only listed, it never delivers.
+    pub(crate) fn start_router(self: &Arc<Self>) {
+        if self.inspects {
+            return;
+        }
+        self.messaging.router_paused.store(false, Ordering::Release);
+        self.messaging.bus.wake();
+        let inner = self.clone();
+        tokio::spawn(async move {
+            inner.extensions.startup().ready(StartWait::Start, &*inner.clock).await;
+            inner.messaging.turns_paused.store(false, Ordering::Release);
+            inner.messaging.bus.wake();
+        });
+    }
+
     fn paused_flag(&self, id: &ExtensionId) -> Arc<AtomicBool> {
         let mut flags = self.messaging.paused.lock();
         let new = || Arc::new(AtomicBool::new(self.inspects || self.extensions.active(id).is_none()));
@@ -313,7 +330,7 @@ impl Inner {
             overflow: Overflow::DeadLetter,
             paused: match takes {
                 HandlerKind::Itself | HandlerKind::Agent => self.paused_flag(&wanted.extension),
-                HandlerKind::Notify => Arc::new(AtomicBool::new(self.inspects)),
+                HandlerKind::Notify => self.messaging.router_paused.clone(),
             },
             ..Subscription::new(name, &[wanted.topic.as_str()], handler)?
         };
@@ -353,7 +370,8 @@ impl Inner {
         self.soon(|inner| inner.extensions.active(id).ok_or_else(inactive)).await?;
         let (serving, _guard) = self.extensions.enter(id, RELOAD_WAIT).await?;
         let instance = self.extensions.instance(&serving)?;
-        let host = Arc::new(SystemHost::new(self, serving.clone(), None));
+        let host = SystemHost::new(self, serving.clone(), None);
+        let host = Arc::new(if role == Role::Renderer { host.for_renderer() } else { host });
         let call = Call::Function { role, function: function.to_owned(), arguments };
         let answer = wait(start_call(&instance, call, host)).await;
         // That it has no such function, or says itself that something is wrong, does not take it down.

@@ -2,7 +2,8 @@
 //!
 //! They are raised for every turn on every surface and channel and of every task, but not for the sessions of agents that agents or
 //! extensions ask. Each subscriber has a queue of its own and gets its events in order. What does not fit into the queue is dropped, and the
-//! next event says how many were. After a restart nothing is made up for: what must not be lost is on the bus.
+//! next event says how many were. After a restart nothing is made up for: what must not be lost is on the bus. The log has how many were
+//! handed over, failed and dropped (`extension.checked`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -43,8 +44,8 @@ impl TurnEvents {
         begins
     }
 
-    /// The next event for a subscriber; none if nothing waits, and then it is no longer served.
-    fn next(&self, id: &ExtensionId) -> Option<Value> {
+    /// The next event for a subscriber, with how many were dropped before it; none if nothing waits, and then it is no longer served.
+    fn next(&self, id: &ExtensionId) -> Option<(Value, u64)> {
         let mut queues = self.0.lock();
         let queue = queues.get_mut(id)?;
         let Some(mut event) = queue.waiting.pop_front() else {
@@ -55,7 +56,7 @@ impl TurnEvents {
         if missed > 0 {
             event["payload"]["missed"] = missed.into();
         }
-        Some(event)
+        Some((event, missed))
     }
 }
 
@@ -76,9 +77,12 @@ impl Inner {
     }
 
     async fn serve_turn_events(self: Arc<Self>, id: ExtensionId) {
-        while let Some(event) = self.messaging.turn_events.next(&id) {
+        while let Some((event, missed)) = self.messaging.turn_events.next(&id) {
             // A crash is recorded where it is noticed; what a handler says of its own failure is in its log.
-            let _handled = self.call_role(&id, Role::Subscriber, "on-event", Content::new(event)).await;
+            let handled = self.call_role(&id, Role::Subscriber, "on-event", Content::new(event)).await;
+            if let Some(extension) = self.extensions.active(&id) {
+                self.routine_checks.handed_event(&extension, missed, handled.is_err(), self.clock.now());
+            }
         }
     }
 }

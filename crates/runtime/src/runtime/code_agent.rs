@@ -7,20 +7,24 @@
 use std::sync::Arc;
 
 use holdfast_contract::agents::{HAND_BACK, code_behind};
+use holdfast_contract::body::{Body, FrameKind};
 use holdfast_contract::content::Content;
 use holdfast_contract::effect::ModelAct;
-use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::message::{AskedCall, Message, Usage};
-use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::frame::Frame;
+use holdfast_contract::ids::{ExtensionId, Seq, StreamId};
+use holdfast_contract::message::{AskedCall, Message, TurnView, Usage};
+use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::protocol::ProcessTurn;
 use holdfast_contract::registry::{AgentUse, ExtensionRef};
 use holdfast_contract::role::Role;
-use holdfast_contract::session_frames::{ModelFailed, ModelReturned};
+use holdfast_contract::session_frames::{CompactionProvided, InputReceived, ModelFailed, ModelReturned};
+use holdfast_contract::tool::ToolOutcome;
 use holdfast_contract::wire::{Call, Host, Later};
 use holdfast_model::{Deltas, Model, ModelRequest};
 use serde_json::{Map, Value, json};
 
 use crate::calls::wait;
+use crate::history::find_last_before;
 use crate::host::content_of;
 use crate::runtime::Inner;
 
@@ -29,6 +33,14 @@ struct CodeAgent {
     inner: Arc<Inner>,
     extension: Arc<ExtensionRef>,
     host: Arc<dyn Host>,
+}
+
+/// What led to an invocation.
+#[derive(Default)]
+struct InvocationCause {
+    user_message: Option<String>,
+    correlation_id: Option<String>,
+    conversation_summary: Option<String>,
 }
 
 /// The extension whose code answers a model call, if it is code that does: the generation that the turn is pinned to. A fault if it
@@ -55,6 +67,47 @@ impl Inner {
     ) -> Arc<dyn Model> {
         Arc::new(CodeAgent { inner: self.clone(), extension, host })
     }
+
+    /// The turn of an invocation, with what led to it: what was said in the session above all others that this one is under. What the
+    /// log does not have any more is left out.
+    fn invocation_turn(&self, turn: &TurnView) -> ProcessTurn {
+        let cause = self.cause_of(&turn.session).unwrap_or_default();
+        let InvocationCause { user_message, correlation_id, conversation_summary } = cause;
+        ProcessTurn { user_message, correlation_id, conversation_summary, ..turn.into() }
+    }
+
+    fn cause_of(&self, session: &StreamId) -> Result<InvocationCause, Problem> {
+        self.store.flush()?;
+        let (mut first, mut before) = (session.clone(), Seq(u64::MAX));
+        while let Some(parent) = self.session_start(&first)?.parent.filter(|it| it.stream.is_session()) {
+            (first, before) = (parent.stream, parent.seq);
+        }
+        let last = |kinds: &'static [FrameKind]| {
+            find_last_before(&self.store, &first, before, |frame| kinds.contains(&frame.envelope.kind))
+        };
+        let body = |frame: &Frame| self.store.body(frame).ok();
+        let received = last(&[FrameKind::InputReceived])?;
+        // As hooks and sanitizers have left it, which is what the agent's task was made from.
+        let said = last(&[FrameKind::InputReceived, FrameKind::InputNormalised])?;
+        let summary = self.store.last_of_kind(&first, FrameKind::CompactionProvided)?;
+        let user_message = match said.as_ref().and_then(body) {
+            Some(Body::InputReceived(input)) => Some(input.text.to_text()),
+            Some(Body::InputNormalised(input)) => Some(input.text.to_text()),
+            _ => None,
+        };
+        let correlation_id = match received.as_ref().and_then(body) {
+            Some(Body::InputReceived(InputReceived { message_id: Some(id), .. })) => Some(id),
+            _ => received.map(|frame| format!("{first}/{}", frame.envelope.seq)),
+        };
+        let conversation_summary = match summary.as_ref().and_then(body) {
+            Some(Body::CompactionProvided(CompactionProvided {
+                outcome: ToolOutcome::Result(summary),
+                ..
+            })) => Some(summary.to_text()),
+            _ => None,
+        };
+        Ok(InvocationCause { user_message, correlation_id, conversation_summary })
+    }
 }
 
 impl Model for CodeAgent {
@@ -65,7 +118,7 @@ impl Model for CodeAgent {
                 Message::User { text, .. } => Some(text.to_text()),
                 _ => None,
             });
-            let turn = ProcessTurn::from(&ask.turn);
+            let turn = inner.invocation_turn(&ask.turn);
             let arguments = Content::new(json!({ "task": said.unwrap_or_default(), "turn": turn }));
             let (role, function) = (Role::Agent, "invoke".to_owned());
             let invoked = async {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use fail::fail_point;
 use holdfast_contract::ids::StreamId;
 use holdfast_contract::problem::Problem;
 use holdfast_contract::session_frames::SessionSettings;
@@ -133,6 +134,7 @@ impl Inner {
         // Before anything runs: what extensions publish while they start reaches those that start after them.
         inner.installed(&extensions);
         inner.sync_subscriptions().await?;
+        fail_point!("system::before_start");
         SystemActor::start(inner.clone(), commands)?;
         let runtime = Runtime::of(&inner);
         if let Some(migration) = inner.store.migration() {
@@ -147,6 +149,8 @@ impl Inner {
         runtime.extensions().await?;
         inner.extensions.startup().discovered();
         runtime.rebuild_daily_usage()?;
+        // What waits from an earlier process needs the policy, and turns also the extensions.
+        inner.start_router();
         Ok(inner)
     }
 

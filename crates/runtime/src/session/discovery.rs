@@ -54,7 +54,7 @@ impl SessionActor {
         caller: &Caller,
         arguments: &FindToolsArguments,
     ) -> Later<Result<Content, Fault>> {
-        if let Err(fault) = caller.require(HostCallKind::ToolsFind) {
+        if let Err(fault) = caller.require(&self.inner, HostCallKind::ToolsFind) {
             return failed(fault);
         }
         let registry = self.pinned_registry();
@@ -67,7 +67,7 @@ impl SessionActor {
 
     /// Lists the extensions and tools of the registry that the turn is pinned to.
     pub(super) fn capabilities_list(&mut self, caller: &Caller) -> Later<Result<Content, Fault>> {
-        if let Err(fault) = caller.require(HostCallKind::CapabilitiesList) {
+        if let Err(fault) = caller.require(&self.inner, HostCallKind::CapabilitiesList) {
             return failed(fault);
         }
         let registry = self.pinned_registry();

@@ -199,14 +199,14 @@ impl SessionActor {
         };
         let asked = Call::Tool { call, tool: spec.name.clone(), arguments, turn };
         let queues = self.inner.calls.queues(&extension, &spec);
-        let leaves = spec.effects.leaves_the_machine();
+        let (leaves, limit) = (spec.effects.leaves_the_machine(), self.inner.calls.timeout(&spec));
         if leaves || !queues.is_empty() {
             let (inner, time, inbox) = (self.inner.clone(), self.time.clone(), self.inbox.clone());
             let (admission, progress) = (Admission::new(queues), self.progress.clone());
             let returned = async move {
                 fail_point!("driver::before_tool");
                 let made = || inner.make_pinned(&extension, &instance, asked, host);
-                let answer = run(admission, spec.timeout, inner.clock.clone(), made).await;
+                let answer = run(admission, limit, inner.clock.clone(), made).await;
                 fail_point!("driver::after_tool");
                 let (at, cause) = (time.now(), decided_by);
                 progress.shown(&*inner.clock).await;
@@ -228,8 +228,7 @@ impl SessionActor {
                 let (inbox, clock, time) = (self.inbox.clone(), self.inner.clock.clone(), self.time.clone());
                 let progress = self.progress.clone();
                 self.tasks.begin(decided_by, async move {
-                    let answer =
-                        wait_timeout(under_way, spec.timeout, Code::ToolTimeout, clock.clone()).await;
+                    let answer = wait_timeout(under_way, limit, Code::ToolTimeout, clock.clone()).await;
                     let (at, cause) = (time.now(), decided_by);
                     progress.shown(&*clock).await;
                     let returned = ToolAnswer { call, cause, extension, spec, at, answer, entered };

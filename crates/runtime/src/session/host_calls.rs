@@ -24,7 +24,7 @@ use holdfast_contract::wire::UpdateSink;
 use tokio::sync::oneshot;
 
 use super::{HostAnswer, SessionActor, SessionCommand, SessionHostCall};
-use crate::host::{Caller, SessionUser, is_invocation, refuse_in_hook, require};
+use crate::host::{Caller, SessionUser, is_invocation, refuse_in_hook};
 use crate::messaging::{RecordedUpdates, unwanted};
 use crate::usage::DelegatedBudget;
 
@@ -214,7 +214,8 @@ impl SessionActor {
 
     /// Refuses a call of a capability that the extension does not hold.
     fn may_call(&self, extension: &ExtensionRef, kind: HostCallKind) -> Result<(), Fault> {
-        require(&self.inner.grants_of(extension), &extension.id, kind.capability(), &format!("call `{kind}`"))
+        let grants = self.inner.grants_of(extension);
+        self.inner.require(&grants, extension, kind.capability(), &format!("call `{kind}`"))
     }
 
     /// What is left for a host call under this frame. The model call by which an agent's code is asked is not one that it makes.
@@ -225,10 +226,10 @@ impl SessionActor {
 
     /// Why a hook may not make a call, if it may not.
     fn refuses_hook(&mut self, hook: Option<&HookId>, call: &HostCall) -> Option<Fault> {
-        let (hook, kind) = (hook?, call.kind()?);
+        let hook = hook?;
         // Outside of a turn, where the registry is not known, the strictest rule counts.
         let point = self.pinned_registry().hook(hook).map_or(HookPoint::ToolGate, |entry| entry.spec.point);
-        refuse_in_hook(kind, point)
+        refuse_in_hook(call, point)
     }
 
     /// An extension that makes a host call in this session.

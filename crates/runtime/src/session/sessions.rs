@@ -178,6 +178,9 @@ impl Inner {
             return Err(problem.help("Resume it, or choose another id."));
         }
         let NewSession { id, origin, agent, instructions, mut settings } = new;
+        if parent.is_none() {
+            self.opened_at(&origin);
+        }
         let policy = self.policy_in_force()?.under(settings.pinned_profile);
         settings.limits = policy.caps().narrow(settings.limits);
         settings.authoritative_routing &= policy.routing() == Routing::Authoritative;

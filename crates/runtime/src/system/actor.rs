@@ -10,9 +10,10 @@ use holdfast_contract::body::Body;
 use holdfast_contract::digest::canonical;
 use holdfast_contract::effect::{Act, Effects, Input};
 use holdfast_contract::frame::{Draft, FrameSource};
-use holdfast_contract::ids::{DescriptorId, ExtensionId, Millis, RegistryKind, ScheduleId, Seq, StreamId};
+use holdfast_contract::ids::{ExtensionId, Millis, ScheduleId, Seq, StreamId};
+use holdfast_contract::names::UnusedOverride;
 use holdfast_contract::problem::{Code, Fault, Problem};
-use holdfast_contract::registry::ExtensionRef;
+use holdfast_contract::registry::{Descriptor, ExtensionRef};
 use holdfast_contract::session_frames::TimerFired;
 use holdfast_contract::system_frames::{
     ExtensionFaulted, ExtensionReported, ExtensionState, ExtensionView, LifecycleCommand, LifecycleOutcome,
@@ -63,7 +64,7 @@ pub(crate) enum SystemCommand {
     /// Tell which extensions are installed.
     Extensions(ReplySender<Vec<ExtensionView>>),
     /// Asks for the overrides that name nothing.
-    UnusedOverrides(ReplySender<Vec<(RegistryKind, DescriptorId)>>),
+    UnusedOverrides(ReplySender<Vec<UnusedOverride>>),
     /// Tell which extensions are known to judge.
     Judging(ReplySender<Vec<ExtensionId>>),
     /// Answer when nothing is under way.
@@ -558,11 +559,13 @@ async fn load(
     let no_lane = || Fault::new(Code::ExtensionUnknown, format!("there is no lane `{lane_name}`"));
     let lane = lane.ok_or_else(no_lane)?;
     let instance = inner.extensions.load(&lane, extension).await?;
-    let capabilities = instance.capabilities();
-    let (lives, alone) = (capabilities.has_lifecycle, capabilities.exclusive);
-    inner.extensions.keep_instance(extension, instance);
+    inner.extensions.keep_instance(extension, instance.clone());
     match lifecycle_call(inner, Some(lane), extension, under, LifecycleCommand::Load).await? {
         Reply::Descriptors(mut descriptors) => {
+            descriptors.iter().try_for_each(Descriptor::check_names)?;
+            // Of some programs it is known only now.
+            let capabilities = instance.capabilities();
+            let (lives, alone) = (capabilities.has_lifecycle, capabilities.exclusive);
             inner.set_agents(&mut descriptors);
             inner.find_required_secrets(extension, &mut descriptors).await;
             let channels = descriptors.iter().filter(|descriptor| descriptor.kind.as_str() == "channel");
@@ -607,6 +610,9 @@ async fn step_of_life(
         inner.end_background(extension).await;
     }
     lifecycle_call(inner, lane, extension, under, command).await?;
+    if command == LifecycleCommand::Stop {
+        inner.count_connections_to(extension);
+    }
     if command == LifecycleCommand::Start {
         inner.begin_background(extension, &inner.extensions.instance(extension)?);
         if serves {

@@ -106,7 +106,22 @@ impl Inner {
             }
         }
         while checks.join_next().await.is_some() {}
+        self.count_connections();
         self.record_checks(self.routine_checks.due(self.clock.now()));
+    }
+
+    /// Counts the connections to the ports of all active extensions.
+    pub(crate) fn count_connections(&self) {
+        for extension in self.extensions.all_active() {
+            self.count_connections_to(&extension);
+        }
+    }
+
+    /// Counts the connections to the ports of one extension.
+    pub(crate) fn count_connections_to(&self, extension: &ExtensionRef) {
+        if let Ok(instance) = self.extensions.instance(extension) {
+            self.routine_checks.connected(extension, instance.take_port_use(), self.clock.now());
+        }
     }
 
     /// Records how often extensions were checked with the same outcome as before.

@@ -1,19 +1,23 @@
-//! Calls of extensions that are repeated and rarely have another outcome: health checks, and the questions of set-up functions.
+//! Calls of extensions that are repeated and rarely have another outcome: health checks, and the questions of set-up functions. Also
+//! those that leave no frame of their own: events about turns that are kept in memory, and context providers that `context.enrich` asks.
 //!
-//! A frame for each would fill the log of an idle home. An outcome that differs from the one before has a frame of its own; those that
-//! are the same are counted, and the counts are recorded together: as soon as an activation is checked for the first time, then once an
-//! hour, and when the system stops.
+//! A frame for each would fill the log. An outcome of a check that differs from the one before has a frame of its own; everything else is
+//! counted, and the counts are recorded together with a health check: the first one after an activation was counted for the first time,
+//! then one in an hour, and when the system stops. The connections to ports that
+//! extensions listen on are counted with them, and recorded once a minute while there are any.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use holdfast_contract::digest::Digest;
 use holdfast_contract::ids::{ExtensionId, Generation, Millis};
 use holdfast_contract::registry::ExtensionRef;
-use holdfast_contract::system_frames::{CheckCount, ExtensionsChecked};
+use holdfast_contract::system_frames::{CheckCount, ExtensionsChecked, PortUse};
 use parking_lot::Mutex;
 
 /// How often counts are recorded while no other activation is checked.
 const RECORD_EVERY: Millis = Millis(60 * 60 * 1_000);
+/// The same while connections were counted.
+const RECORD_PORTS_EVERY: Millis = Millis(60 * 1_000);
 
 type Activation = (ExtensionId, Generation);
 
@@ -26,7 +30,7 @@ struct Counts {
     /// When the first of them was made.
     since: Option<Millis>,
     counts: BTreeMap<Activation, Count>,
-    /// The activations of the last record.
+    /// The activations that were recorded.
     recorded: BTreeSet<Activation>,
     /// The last outcome of each set-up function.
     setup: HashMap<(ExtensionId, &'static str), (Generation, Digest)>,
@@ -36,6 +40,13 @@ struct Counts {
 struct Count {
     healthy: u32,
     setup: u32,
+    events: u32,
+    events_failed: u32,
+    events_missed: u32,
+    enriched: u32,
+    enriched_failed: u32,
+    /// By port.
+    ports: BTreeMap<u16, PortUse>,
 }
 
 impl Counts {
@@ -49,6 +60,43 @@ impl RoutineChecks {
     /// Counts a health check that passed.
     pub(crate) fn passed(&self, extension: &ExtensionRef, now: Millis) {
         self.0.lock().of(extension, now).healthy += 1;
+    }
+
+    /// Counts an event about a turn that was handed over, with those before it that were dropped.
+    pub(crate) fn handed_event(&self, extension: &ExtensionRef, missed: u64, failed: bool, now: Millis) {
+        let mut counts = self.0.lock();
+        let count = counts.of(extension, now);
+        count.events += 1;
+        count.events_failed += u32::from(failed);
+        count.events_missed = count.events_missed.saturating_add(u32::try_from(missed).unwrap_or(u32::MAX));
+    }
+
+    /// Counts a context provider that was asked outside of a turn.
+    pub(crate) fn enriched(&self, extension: &ExtensionRef, failed: bool, now: Millis) {
+        let mut counts = self.0.lock();
+        let count = counts.of(extension, now);
+        count.enriched += 1;
+        count.enriched_failed += u32::from(failed);
+    }
+
+    /// Counts connections to the ports of an extension.
+    pub(crate) fn connected(&self, extension: &ExtensionRef, ports: Vec<PortUse>, now: Millis) {
+        if ports.is_empty() {
+            return;
+        }
+        let mut counts = self.0.lock();
+        let counted = &mut counts.of(extension, now).ports;
+        for more in ports {
+            match counted.get_mut(&more.port) {
+                None => drop(counted.insert(more.port, more)),
+                Some(all) => {
+                    all.connections = all.connections.saturating_add(more.connections);
+                    all.refused = all.refused.saturating_add(more.refused);
+                    all.received = all.received.saturating_add(more.received);
+                    all.sent = all.sent.saturating_add(more.sent);
+                }
+            }
+        }
     }
 
     /// Whether the outcome of a set-up function is another than the one before of the same activation. If it is the same, it is counted.
@@ -72,7 +120,9 @@ impl RoutineChecks {
     pub(crate) fn due(&self, now: Millis) -> Option<ExtensionsChecked> {
         let counts = self.0.lock();
         let is_new = counts.counts.keys().any(|activation| !counts.recorded.contains(activation));
-        let is_late = counts.since.is_some_and(|since| now.since(since) >= RECORD_EVERY);
+        let has_ports = counts.counts.values().any(|count| !count.ports.is_empty());
+        let every = if has_ports { RECORD_PORTS_EVERY } else { RECORD_EVERY };
+        let is_late = counts.since.is_some_and(|since| now.since(since) >= every);
         drop(counts);
         if is_new || is_late { self.take() } else { None }
     }
@@ -82,12 +132,18 @@ impl RoutineChecks {
         let mut counts = self.0.lock();
         let since = counts.since.take()?;
         let counted = std::mem::take(&mut counts.counts);
-        counts.recorded = counted.keys().cloned().collect();
-        let checks = counted.into_iter().map(|((id, generation), Count { healthy, setup })| CheckCount {
+        counts.recorded.extend(counted.keys().cloned());
+        let checks = counted.into_iter().map(|((id, generation), count)| CheckCount {
             id,
             generation,
-            healthy,
-            setup,
+            healthy: count.healthy,
+            setup: count.setup,
+            events: count.events,
+            events_failed: count.events_failed,
+            events_missed: count.events_missed,
+            enriched: count.enriched,
+            enriched_failed: count.enriched_failed,
+            ports: count.ports.into_values().collect(),
         });
         Some(ExtensionsChecked { since, checks: checks.collect() })
     }

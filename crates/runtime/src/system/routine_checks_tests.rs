@@ -52,3 +52,22 @@ fn set_up_answers_that_are_the_same_are_counted() {
     assert!(differs("two", &activation("a", 2)), "another activation");
     assert_eq!(counts(checks.take()), [("a".to_owned(), 0, 2)]);
 }
+
+#[test]
+fn what_leaves_no_frame_of_its_own_is_counted() {
+    let (checks, it) = (RoutineChecks::default(), activation("a", 1));
+    checks.handed_event(&it, 0, false, Millis(0));
+    checks.handed_event(&it, 3, true, Millis(1));
+    checks.enriched(&it, false, Millis(2));
+    checks.enriched(&it, true, Millis(3));
+    checks.enriched(&activation("b", 1), false, Millis(4));
+    let counted = checks.due(Millis(5)).unwrap().checks;
+    let of =
+        |it: &CheckCount| (it.events, it.events_failed, it.events_missed, it.enriched, it.enriched_failed);
+    assert_eq!(counted.iter().map(of).collect::<Vec<_>>(), [(2, 1, 3, 2, 1), (0, 0, 0, 1, 0)]);
+    // Both are known, so that the next record is due in an hour.
+    checks.handed_event(&it, 0, false, Millis(6));
+    assert_eq!(checks.due(Millis(7)), None);
+    checks.enriched(&activation("b", 1), false, Millis(8));
+    assert_eq!(checks.due(Millis(9)), None);
+}

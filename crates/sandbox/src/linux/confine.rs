@@ -88,6 +88,17 @@ pub struct ProgramAccess {
     readable: Vec<PathBuf>,
     network: Network,
     transparent: Option<TransparentNetwork>,
+    listening: Option<ListeningPorts>,
+}
+
+/// The ports of its loopback that a program may listen on. Connections to them come from this process, by sockets that were made in the
+/// namespace of the program and lead nowhere else.
+#[derive(Clone, Debug)]
+pub struct ListeningPorts {
+    /// The ports.
+    pub ports: Vec<u16>,
+    /// How many connections may be open at a time.
+    pub connections: usize,
 }
 
 /// Connections that programs make as if they had a network, without a proxy: every address leads to a listener on the loopback of the
@@ -104,7 +115,20 @@ impl ProgramAccess {
     /// The system's programs with what they look up, and these files and folders besides.
     pub fn new(further: &[PathBuf], network: Network) -> Self {
         let usual = PROGRAMS.iter().map(PathBuf::from).filter(|path| path.exists());
-        Self { readable: usual.chain(further.iter().cloned()).collect(), network, transparent: None }
+        let readable = usual.chain(further.iter().cloned()).collect();
+        Self { readable, network, transparent: None, listening: None }
+    }
+
+    /// The same, with ports to listen on.
+    pub fn listening(mut self, ports: ListeningPorts) -> Self {
+        self.listening = Some(ports).filter(|listening| !listening.ports.is_empty());
+        self
+    }
+
+    /// How many sockets this process needs to connect to the program.
+    pub(crate) fn connectors(&self) -> usize {
+        let has_loopback = self.network == Network::Gateway;
+        self.listening.as_ref().filter(|_| has_loopback).map_or(0, |listening| listening.connections)
     }
 
     /// The same, with connections that need no proxy.
@@ -158,7 +182,7 @@ impl ProgramAccess {
     /// The same without the network: for where there is no namespace to have a gateway in.
     pub(crate) fn without_gateway(&self) -> Self {
         let network = if self.network == Network::Gateway { Network::Closed } else { self.network };
-        Self { readable: self.readable.clone(), network, transparent: None }
+        Self { readable: self.readable.clone(), network, transparent: None, listening: None }
     }
 
     /// Starts a program in a group. It reaches this, reads and writes these folders, and nothing else. Refused if the machine has no
@@ -226,6 +250,9 @@ impl ProgramAccess {
             let resolver = self.transparent.as_ref().map(|_| RESOLVER);
             for port in [GATEWAY].into_iter().chain(resolver).chain(self.ports().iter().copied()) {
                 ruleset = ruleset.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+            }
+            for port in self.listening.iter().flat_map(|listening| &listening.ports) {
+                ruleset = ruleset.add_rule(NetPort::new(*port, AccessNet::BindTcp))?;
             }
         }
         let run = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ReadDir;

@@ -79,6 +79,8 @@ pub struct Running {
     pub gateway: Option<TcpListener>,
     /// What listens for its connections that need no proxy, where there are any.
     pub transparent: Option<TransparentListeners>,
+    /// Sockets of its namespace that are not connected yet, as many as it may have connections to its ports.
+    pub connectors: Vec<OwnedFd>,
     /// Its life.
     pub life: ProgramState,
 }
@@ -181,14 +183,15 @@ impl Program<'_> {
             init,
             network: self.reach.network(),
             ports: self.reach.ports(),
+            connectors: self.reach.connectors(),
         });
-        let Spawned { pid, handle, listeners, bounded } = born.map_err(failed)?;
+        let Spawned { pid, handle, listeners, connectors, bounded } = born.map_err(failed)?;
         let mut listeners = listeners.into_iter().map(TcpListener::from);
         let (gateway, resolver) = (listeners.next(), listeners.next());
         let transparent =
             resolver.map(|resolver| TransparentListeners { resolver, connections: listeners.collect() });
         let life = self.state(ProgramHandle::Namespaces(pid), handle, bounded);
-        Ok(Running { input, output, errors, gateway, transparent, life })
+        Ok(Running { input, output, errors, gateway, transparent, connectors, life })
     }
 
     fn state(&self, held: ProgramHandle, handle: OwnedFd, bounded: bool) -> ProgramState {
@@ -231,7 +234,8 @@ impl Program<'_> {
         let (output, errors) = (OwnedFd::from(output), OwnedFd::from(errors));
         // One that has ended already cannot start; `wait` reports its end.
         let _ = File::from(input.try_clone().map_err(failed)?).write_all(b"\n");
-        Ok(Running { input, output, errors, gateway: None, transparent: None, life })
+        let connectors = Vec::new();
+        Ok(Running { input, output, errors, gateway: None, transparent: None, connectors, life })
     }
 }
 

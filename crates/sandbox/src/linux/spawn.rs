@@ -15,6 +15,7 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use holdfast_contract::manifest::GATEWAY_PORT;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{
@@ -29,11 +30,11 @@ use crate::linux::calls::Network;
 use crate::linux::mounts::{MountView, is_same};
 
 /// The port of the gateway, in a namespace in which nothing else listens.
-pub(crate) const GATEWAY: u16 = 3128;
+pub(crate) const GATEWAY: u16 = GATEWAY_PORT;
 /// The port of the resolver there, over TCP.
 pub(crate) const RESOLVER: u16 = 53;
-/// The most listeners in a namespace.
-const MAX_LISTENERS: usize = 64;
+/// The most sockets that a namespace hands to the parent: listeners and connectors.
+const MAX_SOCKETS: usize = 128;
 /// Connections that may wait to be taken.
 const LISTEN_BACKLOG: i32 = 64;
 
@@ -60,6 +61,8 @@ pub(crate) struct SpawnPlan<'a> {
     pub(crate) network: Network,
     /// With a gateway: the ports that are listened on for connections without a proxy. A resolver listens if there are any.
     pub(crate) ports: &'a [u16],
+    /// With a gateway: how many sockets are made with which the parent connects to the program.
+    pub(crate) connectors: usize,
 }
 
 /// A child process.
@@ -68,6 +71,8 @@ pub(crate) struct Spawned {
     pub(crate) handle: OwnedFd,
     /// The gateway, the resolver, and then the listeners of the ports, as far as there are any.
     pub(crate) listeners: Vec<OwnedFd>,
+    /// Sockets that are not connected yet, and connect to the loopback of the namespace.
+    pub(crate) connectors: Vec<OwnedFd>,
     /// Whether the kernel bounds how many processes there are.
     pub(crate) bounded: bool,
 }
@@ -122,13 +127,15 @@ pub(crate) fn give(birth: &SpawnPlan<'_>) -> Result<Spawned, String> {
         Ok(Some((pid, handle))) => {
             drop(theirs);
             let received = read_handshake(&ours);
-            received.map(|(listeners, bounded)| Spawned { pid, handle, listeners, bounded }).map_err(
-                |failed| {
-                    // It ends by itself, and nothing else waits for it.
-                    let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
-                    told(failed.0, failed.1)
-                },
-            )
+            let spawned = received.map(|(mut listeners, bounded)| {
+                let connectors = listeners.split_off(listeners.len().saturating_sub(birth.connectors));
+                Spawned { pid, handle, listeners, connectors, bounded }
+            });
+            spawned.map_err(|failed| {
+                // It ends by itself, and nothing else waits for it.
+                let _ = rustix::process::waitpid(Some(pid), rustix::process::WaitOptions::empty());
+                told(failed.0, failed.1)
+            })
         }
     }
 }
@@ -187,8 +194,8 @@ fn grow(
     // What ends everything in the namespace leads the group.
     rustix::process::setpgid(None, None).map_err(|error| (3, error))?;
     let listeners = match birth.network {
-        Network::Gateway => loopback(birth.ports).map_err(|error| (2, error))?,
-        Network::Closed | Network::Open => [const { None }; MAX_LISTENERS],
+        Network::Gateway => loopback(birth.ports, birth.connectors).map_err(|error| (2, error))?,
+        Network::Closed | Network::Open => [const { None }; MAX_SOCKETS],
     };
     let bounded = limit(birth).map_err(|error| (3, error))?;
     birth.view.enter().map_err(|error| (10, error))?;
@@ -279,13 +286,13 @@ fn map_user(maps: &Maps) -> Result<(), Errno> {
     mapped
 }
 
-/// What listens for the parent, in a fixed place: nothing is allocated here.
-type Listeners = [Option<OwnedFd>; MAX_LISTENERS];
+/// The sockets for the parent, in a fixed place: nothing is allocated here.
+type Sockets = [Option<OwnedFd>; MAX_SOCKETS];
 
 /// Brings up the loopback interface, and listens on it for the parent. Where not every address can be led there, the gateway is all that
-/// listens.
-fn loopback(ports: &[u16]) -> Result<Listeners, Errno> {
-    let mut listeners: Listeners = [const { None }; MAX_LISTENERS];
+/// listens. The sockets with which the parent connects to the program come last.
+fn loopback(ports: &[u16], connectors: usize) -> Result<Sockets, Errno> {
+    let mut listeners: Sockets = [const { None }; MAX_SOCKETS];
     let gateway = tcp_socket()?;
     // SAFETY: zeros are a request without a name and without flags.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -300,12 +307,15 @@ fn loopback(ports: &[u16]) -> Result<Listeners, Errno> {
     let wanted = !ports.is_empty() && every_address_is_local().is_ok();
     let others = [(Ipv4Addr::LOCALHOST, RESOLVER)].into_iter();
     let others = others.chain(ports.iter().map(|port| (Ipv4Addr::UNSPECIFIED, *port)));
-    let mut places = listeners.iter_mut();
-    if let Some(first) = places.next() {
-        *first = Some(gateway);
-    }
-    for (place, (address, port)) in places.zip(others).filter(|_| wanted) {
+    let (first, places) = listeners.split_first_mut().ok_or(Errno::MFILE)?;
+    *first = Some(gateway);
+    let for_connectors = places.len().checked_sub(connectors).ok_or(Errno::MFILE)?;
+    let (places, last) = places.split_at_mut(for_connectors);
+    for (place, (address, port)) in places.iter_mut().zip(others).filter(|_| wanted) {
         *place = Some(listening(tcp_socket()?, address, port)?);
+    }
+    for place in last {
+        *place = Some(tcp_socket()?);
     }
     Ok(listeners)
 }
@@ -447,11 +457,11 @@ fn ordinary_signals() {
     }
 }
 
-/// Reports success to the parent and passes the listening sockets.
-fn report(host: &OwnedFd, listeners: &Listeners, bounded: bool) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LISTENERS))];
+/// Reports success to the parent and passes the sockets.
+fn report(host: &OwnedFd, listeners: &Sockets, bounded: bool) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_SOCKETS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    let (mut handed, mut count) = ([host.as_fd(); MAX_LISTENERS], 0);
+    let (mut handed, mut count) = ([host.as_fd(); MAX_SOCKETS], 0);
     for (place, listener) in handed.iter_mut().zip(listeners.iter().flatten()) {
         *place = listener.as_fd();
         count += 1;
@@ -480,7 +490,7 @@ fn read_handshake(child: &OwnedFd) -> Result<(Vec<OwnedFd>, bool), Failed> {
     let mut found = None;
     loop {
         let mut message = [0; 5];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LISTENERS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_SOCKETS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut message)];
         let received = match rustix::net::recvmsg(child, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)

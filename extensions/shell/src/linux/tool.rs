@@ -10,7 +10,7 @@ use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::tool::{EffectClass, ToolSpec};
 use holdfast_contract::wire::{Host, Later};
 use holdfast_lane_native::input::{number, parameter, takes, text};
-use holdfast_lane_native::{Tool, Workspace, Workspaces, on_thread};
+use holdfast_lane_native::{Tool, Workspaces, on_thread};
 use holdfast_sandbox::{Network, ProgramAccess, Switch};
 use parking_lot::Mutex;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ impl Shell {
         let reach = ProgramAccess::new(&options.readable, network);
         for path in reach.readable() {
             // A folder may be read if it could be a workspace: neither overlaps the home.
-            Workspace::new(path, workspaces.home()).map_err(|problem| {
+            workspaces.check(path).map_err(|problem| {
                 let what = format!("commands cannot be kept from the home folder: {}", problem.what);
                 Problem::new(Code::WorkspaceRefused, what).help(
                     "Put the home folder elsewhere, or leave the folder that is named out of `readable`.",

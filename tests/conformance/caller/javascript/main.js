@@ -1,6 +1,7 @@
 // The caller in JavaScript.
 import {
-  agents, allow, conversations, discovery, maintenance, prompts, results, secrets, tool, toolGate,
+  agents, allow, channels, conversations, discovery, environment, events, files, maintenance, prompts, results, secrets,
+  system, timers, tool, toolGate,
 } from "holdfast";
 
 const calls = [
@@ -24,8 +25,26 @@ const calls = [
   () => maintenance.doctor("nobody"),
 ];
 
+const to = { agent: "idle", correlation: "c" };
+const more = [
+  () => events.publish("news.weather", { n: 1 }, "k"),
+  () => channels.notify("hello", { channel: "office", user: "ada" }),
+  () => channels.list(),
+  () => agents.task("rest", to),
+  () => agents.background("rest", to),
+  () => prompts.enrich("hello", "idle"),
+  () => timers.nextDue("every 1h", "Europe/Berlin"),
+  () => files.makeFolder("made"),
+  () => files.write("made/new.txt", "text"),
+  () => files.stat("made/new.txt"),
+  () => files.list("made"),
+  () => files.remove("made/new.txt"),
+  () => environment.get("LANG"),
+  () => system.restart("why not"),
+];
+
 // What each call answers does not matter here.
-function callAll() {
+function callAll(calls) {
   for (const call of calls) {
     try {
       call();
@@ -36,11 +55,16 @@ function callAll() {
 }
 
 tool({ name: "call_all", description: "Makes every call.", effects: "write" }, () => {
-  callAll();
+  callAll(calls);
+  return "made";
+});
+
+tool({ name: "call_more", description: "Makes the calls that other tests compare with a class.", effects: "write" }, () => {
+  callAll(more);
   return "made";
 });
 
 toolGate((call) => {
-  if (call.tool === "probe") callAll();
+  if (call.tool === "probe") callAll(calls);
   return allow();
 });

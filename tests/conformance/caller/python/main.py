@@ -1,7 +1,8 @@
 """The caller as a component in Python."""
 
 from holdfast import (
-    Failure, agents, allow, conversations, discovery, maintenance, prompts, results, secrets, tool, tool_gate,
+    Failure, agents, allow, channels, conversations, discovery, environment, events, files, maintenance, prompts, results,
+    secrets, system, timers, tool, tool_gate,
 )
 
 CALLS = [
@@ -25,10 +26,27 @@ CALLS = [
     lambda: maintenance.doctor("nobody"),
 ]
 
+MORE = [
+    lambda: events.publish("news.weather", {"n": 1}, "k"),
+    lambda: channels.notify("hello", "office", "ada"),
+    lambda: channels.list(),
+    lambda: agents.task("rest", "idle", correlation="c"),
+    lambda: agents.background("rest", "idle", correlation="c"),
+    lambda: prompts.enrich("hello", "idle"),
+    lambda: timers.next_due("every 1h", "Europe/Berlin"),
+    lambda: files.make_folder("made"),
+    lambda: files.write("made/new.txt", "text"),
+    lambda: files.stat("made/new.txt"),
+    lambda: files.list("made"),
+    lambda: files.remove("made/new.txt"),
+    lambda: environment.get("LANG"),
+    lambda: system.restart("why not"),
+]
 
-def make_all():
+
+def make_all(calls):
     """What each call answers does not matter here."""
-    for call in CALLS:
+    for call in calls:
         try:
             call()
         except Failure:
@@ -38,12 +56,19 @@ def make_all():
 @tool(effects="write")
 def call_all() -> str:
     """Makes every call."""
-    make_all()
+    make_all(CALLS)
+    return "made"
+
+
+@tool(effects="write")
+def call_more() -> str:
+    """Makes the calls that other tests compare with a class."""
+    make_all(MORE)
     return "made"
 
 
 @tool_gate
 def gate(call):
     if call.tool == "probe":
-        make_all()
+        make_all(CALLS)
     return allow()

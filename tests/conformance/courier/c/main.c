@@ -39,6 +39,14 @@ static holdfast_answer deliver(holdfast_text arguments) {
     return holdfast_plain(holdfast_built(&text));
 }
 
+static holdfast_answer gate(holdfast_call call) {
+    holdfast_text url = {0, 0}, web = HOLDFAST_TEXT("http");
+    holdfast_text_field(call.arguments, "url", &url);
+    int is_web = url.length >= web.length && holdfast_same((holdfast_text){url.data, web.length}, web);
+    if (holdfast_same(call.tool, HOLDFAST_TEXT("deliver")) && !is_web) return holdfast_deny("it delivers from the web only");
+    return holdfast_allow();
+}
+
 HOLDFAST_TOOLS({
     .name = "deliver",
     .description = "Fetches, reads, writes and subscribes.",
@@ -48,3 +56,4 @@ HOLDFAST_TOOLS({
     .effects = HOLDFAST_NETWORK,
     .call = deliver,
 })
+HOLDFAST_TOOL_GATE(gate)

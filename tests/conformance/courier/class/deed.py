@@ -26,3 +26,11 @@ def deliver(ask, url, folder):
     names = [entry["name"] for entry in ask("file.list", {"path": folder})]
     ask("event.subscribe", {"topic": "news.weather"})
     return f"{response['status']} {response['body']} | {note} | {' '.join(names)}"
+
+
+def gate(request):
+    call = request["call"]
+    is_web = str(call["arguments"].get("url")).startswith("http")
+    if call["tool"] == "deliver" and not is_web:
+        return {"decision": "deny", "reason": "it delivers from the web only"}
+    return {"decision": "allow"}

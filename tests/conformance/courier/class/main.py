@@ -1,6 +1,6 @@
 """The courier as a class."""
 
-from deed import TOOL, deliver
+from deed import TOOL, deliver, gate
 
 
 class Courier:
@@ -12,3 +12,6 @@ class Courier:
 
     def _deliver(self, url, folder):
         return deliver(self.context.ask_and_wait, url, folder)
+
+    def tool_gate(self, request):
+        return gate(request)

@@ -1,5 +1,5 @@
 // The courier in JavaScript.
-import { files, http, secrets, subscriptions, tool } from "holdfast";
+import { allow, deny, files, http, secrets, subscriptions, tool, toolGate } from "holdfast";
 
 tool(
   {
@@ -21,3 +21,8 @@ tool(
     return `${response.status} ${response.text()} | ${note} | ${names.join(" ")}`;
   },
 );
+
+toolGate((call) => {
+  const isWeb = String(call.arguments.url).startsWith("http");
+  return call.tool === "deliver" && !isWeb ? deny("it delivers from the web only") : allow();
+});

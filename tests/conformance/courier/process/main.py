@@ -3,9 +3,9 @@
 import json
 import sys
 
-from deed import TOOL, deliver
+from deed import TOOL, deliver, gate
 
-WELCOME = {"protocol": "0.1", "tools": [TOOL]}
+WELCOME = {"protocol": "0.1", "tools": [TOOL], "hooks": ["tool_gate"]}
 
 
 def say(**message):
@@ -31,6 +31,9 @@ for line in sys.stdin:
         continue
     if request["method"] == "hello":
         say(id=request["id"], result=WELCOME)
+        continue
+    if request["method"] == "hook":
+        say(id=request["id"], result=gate(request["params"]))
         continue
     if request["method"] != "tool":
         say(id=request["id"], result=None)

@@ -1,6 +1,6 @@
 """The courier as a component in Python."""
 
-from holdfast import files, http, secrets, subscriptions, tool
+from holdfast import allow, deny, files, http, secrets, subscriptions, tool, tool_gate
 
 
 @tool(effects="network")
@@ -18,3 +18,11 @@ def deliver(url: str, folder: str) -> str:
     names = [entry.name for entry in files.list(folder)]
     subscriptions.subscribe("news.weather")
     return f"{response.status} {response.body.decode()} | {note} | {' '.join(names)}"
+
+
+@tool_gate
+def gate(call):
+    is_web = str(call.arguments.get("url")).startswith("http")
+    if call.tool == "deliver" and not is_web:
+        return deny("it delivers from the web only")
+    return allow()

@@ -141,10 +141,13 @@ impl Conformance {
                 call.ask("state.set", json!({ "key": rest }))?;
                 String::new()
             }
-            "write" => match call.ask("file.write", json!({ "path": rest, "content": "text" })) {
-                Ok(_) => "written".to_owned(),
-                Err(_) => "refused".to_owned(),
-            },
+            "host" => {
+                let (name, arguments) = split(rest, " ");
+                match call.ask(&name, read(&arguments)?) {
+                    Ok(_) => "served".to_owned(),
+                    Err(_) => "refused".to_owned(),
+                }
+            }
             "recall" => match call.ask("state.get", json!({ "key": rest }))? {
                 Value::Null => "nothing".to_owned(),
                 value => value.to_string(),

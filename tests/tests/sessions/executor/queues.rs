@@ -182,3 +182,26 @@ async fn a_manifest_bounds_the_tools_of_a_component() {
     let registered = serde_json::to_value(exports.descriptors(&parsed).unwrap()).unwrap();
     assert_eq!(registered[0]["payload"]["tool"]["concurrency"], 3);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_users_word_says_how_long_a_tool_may_take() {
+    let mut tool = Gated::new("slow", EffectClass::Read, None);
+    tool.spec.timeout = Millis(60_000);
+    let timeout_ms = [("slow".into(), Millis(1_000))].into_iter().collect();
+    let lab = Lab::build()
+        .calls(CallSettings { timeout_ms, ..CallSettings::default() })
+        .script([several("slow", 1), ScriptStep::says("done")])
+        .extension(NativeExtension::new("one", "1.0.0").tool(tool.clone()))
+        .start()
+        .await;
+    let turn = lab.begin("go");
+    runs(&lab, &tool, 1).await;
+    // The turn's timer and that of the call.
+    lab.pass(Millis(1_000), 2).await;
+    lab.until_kind("tool.returned").await;
+    turn.await.unwrap();
+    let returned = bodies(&lab.frames(), FrameKind::ToolReturned);
+    assert_eq!(returned[0]["outcome"]["failure"]["message"], "no answer within 1000 ms");
+    let verdict = lab.replay("s1");
+    assert!(verdict.identical, "{verdict:#?}");
+}

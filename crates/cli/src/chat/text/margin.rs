@@ -103,7 +103,7 @@ pub(crate) fn margined(text: &str, columns: usize) -> String {
 /// other rows have the margin.
 pub(crate) fn line_of(own: &str, foreign: &str, columns: usize) -> String {
     let own = one_line(own);
-    let mut margin = Margin::new(columns).after(own.chars().map(widest).sum());
+    let mut margin = Margin::new(columns).after(columns_of(&own));
     let rest = margin.push(&one_line(foreign));
     own + &rest
 }
@@ -114,6 +114,11 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(String::from).unwrap_or_default();
     line_of(&first, letters.as_str(), columns)
+}
+
+/// The most columns that a terminal may give a text without line breaks.
+pub(crate) fn columns_of(text: &str) -> usize {
+    text.chars().map(widest).sum()
 }
 
 /// The most columns that a terminal may give a character. They do not agree on all of them, and a row that is broken early does no harm.

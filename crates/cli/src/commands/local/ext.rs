@@ -16,7 +16,7 @@ use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::log::LogLevel;
 use holdfast_contract::problem::{Code, Problem, Severity};
 use holdfast_home::{Home, Settings};
-use holdfast_loader::single_file;
+use holdfast_loader::{is_extension, single_file};
 
 use crate::chat::one_line;
 use crate::output::report;
@@ -36,7 +36,7 @@ pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Pro
     };
     let Some(subject) = subject else { return whole(Path::new(".")) };
     let installed = home.extensions().join(subject);
-    if subject.components().count() == 1 && installed.join("manifest.yaml").is_file() {
+    if subject.components().count() == 1 && installed.is_dir() && is_extension(&installed) {
         return whole(&installed);
     }
     if subject.is_dir() {
@@ -57,7 +57,7 @@ pub(crate) fn folder(home: &Home, subject: Option<&Path>) -> Result<PathBuf, Pro
 /// The names of the folders in the home that are extensions.
 fn installed_folders(home: &Home) -> Vec<String> {
     let entries = std::fs::read_dir(home.extensions()).into_iter().flatten().flatten();
-    let folders = entries.filter(|entry| entry.path().join("manifest.yaml").is_file());
+    let folders = entries.filter(|entry| entry.path().is_dir() && is_extension(&entry.path()));
     let mut names: Vec<String> = folders.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     names

@@ -2,7 +2,9 @@
 //! overwritten. From a folder no link is followed and no policy is imported: what came over is granted nothing, and importing it twice
 //! changes nothing.
 
+mod conversations;
 mod copy;
+mod database;
 mod mcp;
 mod pith;
 mod schedules;
@@ -14,7 +16,7 @@ use holdfast_app::ApplicationConfig;
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Settings;
-use holdfast_runtime::secrets::{SecretName, SecretString, Secrets};
+use holdfast_runtime::secrets::{Chain, SecretName, SecretString};
 use holdfast_untrusted_files::read_text;
 use holdfast_yaml::{DecodeOptions, Field, decode};
 use serde::Serialize;
@@ -60,7 +62,7 @@ impl Outcome {
 /// A line of the report.
 #[derive(Debug, Serialize)]
 struct ImportLine {
-    /// What kind of thing: `extension`, `data`, `secret`, `setting`, `schedule`, `history`.
+    /// What kind of thing: `extension`, `data`, `secret`, `setting`, `schedule`, `history`, `prompt`.
     kind: &'static str,
     name: String,
     outcome: Outcome,
@@ -74,8 +76,7 @@ struct Importer<'a> {
     /// The other program's folder.
     source: PathBuf,
     dry: bool,
-    /// None where nothing is written.
-    secrets: Option<Secrets>,
+    secrets: Chain,
     settings: Settings,
     /// The ids of the built-in extensions, which no folder may have.
     built_in: Vec<ExtensionId>,
@@ -110,11 +111,10 @@ fn folder(
     // Nobody else writes to the home meanwhile.
     let _owner = if dry { None } else { Some(plan.home.own()?) };
     let settings = Settings::load(&plan.home)?.settings;
-    let secrets = holdfast_app::secrets(&plan.home, &settings, plan.environment)?;
+    let secrets = holdfast_app::secret_chain(&plan.home, &settings, plan.environment)?;
     let context = holdfast_app::BuiltInContext { home: &plan.home, workspace: None, settings: &settings };
     let built_in = (plan.built_ins)(&context).extensions.into_iter().map(|found| found.id).collect();
-    let mut importer =
-        Importer { plan, source, dry, secrets: Some(secrets), settings, built_in, lines: Vec::new() };
+    let mut importer = Importer { plan, source, dry, secrets, settings, built_in, lines: Vec::new() };
     read(&mut importer)?;
     importer.report(output)
 }
@@ -186,13 +186,12 @@ impl Importer<'_> {
                     continue;
                 }
             };
-            let Some(secrets) = &self.secrets else { continue };
-            if secrets.find_for(&"import".into(), variable)?.is_some() {
+            if self.secrets.find_for(&"import".into(), variable)?.is_some() {
                 self.line("secret", variable, Outcome::Present, "");
                 continue;
             }
             if !self.dry {
-                secrets.keep(&stored, &SecretString::from(value.to_owned()))?;
+                self.secrets.set(&stored, &SecretString::from(value.to_owned()))?;
             }
             let note = format!("`holdfast ext grant ID --secret {variable}` lets an extension use it");
             self.line("secret", variable, Outcome::Imported, note);

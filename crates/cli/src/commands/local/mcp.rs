@@ -7,7 +7,7 @@ use holdfast_app::ApplicationConfig;
 use holdfast_contract::manifest::{self, McpServer};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::{McpSettings, Settings};
-use holdfast_lane_mcp::{Listing, PinStore, Pins, ToolDefinition};
+use holdfast_lane_mcp::{Listing, PinStore, Pins, ToolDefinition, registered_name};
 use holdfast_rpc::{NoParams, Status, SystemMethod};
 use holdfast_untrusted_files::read_text;
 use serde::Serialize;
@@ -46,6 +46,9 @@ struct ServerLine {
 /// A tool as it is listed.
 #[derive(Serialize)]
 struct ToolLine {
+    /// The name under which it is registered.
+    registered: String,
+    /// The server's name for it, by which it is approved.
     tool: String,
     /// `approved`, `new`, `changed` or `gone`.
     state: &'static str,
@@ -180,7 +183,7 @@ fn state(server: &KnownServer, pins: &Pins, status: Option<&Status>) -> String {
 fn tools(output: &Output, plan: &ApplicationConfig, name: &str) -> Result<Exit, Problem> {
     let server = known(plan, name)?;
     let pins = pins(plan, &server)?;
-    let lines = tool_lines(&pins);
+    let lines = tool_lines(&server, &pins);
     if output.json {
         return output.documents(&lines);
     }
@@ -189,19 +192,20 @@ fn tools(output: &Output, plan: &ApplicationConfig, name: &str) -> Result<Exit, 
             Some(offered) if *offered != line.description => format!("{} — now: {offered}", line.description),
             _ => line.description.clone(),
         };
-        [line.tool.clone(), line.state.to_owned(), line.claims.clone(), text]
+        [line.registered.clone(), line.tool.clone(), line.state.to_owned(), line.claims.clone(), text]
     });
     let empty = format!("nothing was listed; `holdfast mcp test {}` lists it", server.name);
-    output.lines(table(["tool", "state", "claims", "description"], rows, &empty))?;
+    output.lines(table(["tool", "server's name", "state", "claims", "description"], rows, &empty))?;
     Ok(Exit::Done)
 }
 
-fn tool_lines(pins: &Pins) -> Vec<ToolLine> {
+fn tool_lines(server: &KnownServer, pins: &Pins) -> Vec<ToolLine> {
     let none = Listing::default();
     let approved = pins.approved.as_ref().unwrap_or(&none);
     let waiting = pins.waiting();
     let offered = |name: &str| pins.offered.iter().flat_map(|it| &it.tools).find(|tool| tool.name == name);
     let line = |tool: &ToolDefinition, state: &'static str| ToolLine {
+        registered: registered_name(&server.name, &tool.name).to_string(),
         tool: tool.name.clone(),
         state,
         claims: claims(tool),

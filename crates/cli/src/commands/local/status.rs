@@ -27,7 +27,10 @@ pub(crate) async fn status(output: &Output, plan: &ApplicationConfig) -> Result<
     let (welcome, up) = (&link.welcome, span(status.uptime_ms));
     output.line(format!("up: process {}, version {}, for {up}", welcome.process, welcome.program))?;
     output.line(format!("model {}, profile {}", welcome.model, welcome.profile))?;
-    lines(&status).into_iter().try_for_each(|line| output.lines(line))?;
+    for line in lines(&status) {
+        // Only a table has several rows, and each is cut.
+        if line.contains('\n') { output.lines(line) } else { output.line(line) }?;
+    }
     Ok(Exit::Done)
 }
 

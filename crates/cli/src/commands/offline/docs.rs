@@ -25,7 +25,7 @@ macro_rules! pages {
 const PAGES: &[Page] = pages! {
     "agents" "assistant4-behaviours" "attachments" "backup" "builtin-tools" "bus" "chat" "commands" "concepts" "confinement" "context"
     "from-assistant4" "from-pith" "glossary" "guardrails" "home" "many-tools" "mcp" "models" "native-extensions" "operations" "orchestrator"
-    "performance" "plugins" "protocol" "python-classes" "python-files" "remote-tools" "replay" "rpc" "schedules" "secrets" "streaming"
+    "packs" "performance" "plugins" "protocol" "python-classes" "python-files" "remote-tools" "replay" "rpc" "schedules" "secrets" "streaming"
     "extensions/README" "extensions/c" "extensions/javascript" "extensions/python" "extensions/rust"
     "reference/abi" "reference/cli" "reference/errors" "reference/frames" "reference/hooks"
     "reference/host-calls" "reference/manifest" "reference/policy" "reference/process" "reference/roles"

@@ -1,5 +1,7 @@
 //! `holdfast call TOOL 'JSON'`: one tool through the whole pipeline: schema, hooks, policy, dispatch, frames.
 
+use std::time::Duration;
+
 use holdfast_contract::body::Body;
 use holdfast_contract::problem::{Code, Fault, Problem};
 use holdfast_contract::tool::ToolOutcome;
@@ -31,6 +33,10 @@ async fn unknown_tool(link: &Link, tool: &str, problem: Problem) -> Problem {
     problem.help(format!("Not loaded: {reasons}. `holdfast ext doctor` shows what to do."))
 }
 
+/// How long extensions that are starting are waited for, and how often they are looked at.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const START_POLL: Duration = Duration::from_millis(200);
+
 /// The model that calls exactly what it is told to.
 pub(crate) const DIRECT: &str = "direct";
 
@@ -45,7 +51,8 @@ pub(crate) async fn call(output: &Output, link: &mut Link, command: Call) -> Res
     let mut end = attempt(link, &command).await?;
     let is_unknown = end.fault.as_ref().is_some_and(|fault| fault.code == Code::ToolUnknown);
     // A tool of an MCP server that was never listed is not registered yet.
-    if is_unknown && list_server(link, &command.tool).await {
+    // One of an extension that is still starting is not either.
+    if is_unknown && (list_server(link, &command.tool).await || have_started(link).await) {
         end = attempt(link, &command).await?;
     }
     show(output, link, &command, end).await
@@ -56,6 +63,22 @@ async fn list_server(link: &Link, tool: &str) -> bool {
     let Some((server, _)) = tool.split_once("__") else { return false };
     let id = McpSettings::extension(server).to_string();
     link.client.ask::<McpTested>(&ExtensionMethod::McpTest(McpTest { id })).await.is_ok()
+}
+
+/// Waits for the extensions that are starting. False if there are none.
+async fn have_started(link: &Link) -> bool {
+    let late = tokio::time::Instant::now() + START_TIMEOUT;
+    let mut waited = false;
+    loop {
+        let list = ExtensionMethod::List(NoParams {});
+        let Ok(all) = link.client.ask::<Vec<ExtensionInfo>>(&list).await else { return waited };
+        let starting = all.iter().any(|it| it.state == "INACTIVE");
+        if !starting || tokio::time::Instant::now() >= late {
+            return waited;
+        }
+        waited = true;
+        tokio::time::sleep(START_POLL).await;
+    }
 }
 
 async fn attempt(link: &mut Link, command: &Call) -> Result<CallEnd, Problem> {

@@ -61,7 +61,7 @@ async fn answer(output: &Output, link: &mut Link, id: &str, words: &str) -> Resu
     let question = found.ok_or_else(missing)?;
     let (session, request) = (question.session.clone(), question.request);
     // The command that owns the home goes on with the turn to its end, and asks what it asks next.
-    let own = link.welcome.process == std::process::id();
+    let own = link.welcome.process == std::process::id() && session.is_session();
     if own {
         let answers = attended();
         link.open_session(SessionOpen { session: Some(session.clone()), answers, ..SessionOpen::default() })

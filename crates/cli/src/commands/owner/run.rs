@@ -16,7 +16,7 @@ use crate::client::link::Link;
 use crate::client::turn::{attended, exit, text, told};
 use crate::client::typed::standard_input;
 use crate::exit::Exit;
-use crate::output::{Output, end_stream, frame_line, report, stream};
+use crate::output::{Output, end_stream, report, stream, user_frame_line};
 
 /// The longest message that is read from standard input.
 const MAX_MESSAGE_BYTES: u64 = 8 << 20;
@@ -52,7 +52,7 @@ async fn turn(output: &Output, link: &mut Link, command: Run) -> Result<(Session
                     stream(text);
                 }
                 Notification::Frame(frame) if output.verbose && frame.envelope.seq >= opened.next => {
-                    eprintln!("{}", frame_line(frame));
+                    eprintln!("{}", user_frame_line(frame));
                 }
                 _ => {}
             }

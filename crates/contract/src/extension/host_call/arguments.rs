@@ -321,6 +321,14 @@ pub struct ConnectArguments {
     pub port: u16,
 }
 
+/// `network.listen`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListenArguments {
+    /// The port.
+    pub port: u16,
+}
+
 /// Bytes: a text, or anything in base64.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]

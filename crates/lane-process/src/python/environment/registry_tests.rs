@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use super::registry::{Registry, configured};
+use super::registry::configured;
+use crate::packages::installer::Configured;
 
 struct World(tempfile::TempDir);
 
@@ -27,7 +28,7 @@ impl World {
         fs::write(path, text).unwrap();
     }
 
-    fn configured(&self, variables: &[(&str, &str)]) -> Registry {
+    fn configured(&self, variables: &[(&str, &str)]) -> Configured {
         let user = self.path("user");
         let all = [("HOME", user.as_str())].into_iter().chain(variables.iter().copied());
         let all = all.map(|(name, value)| (OsString::from(name), OsString::from(value)));
@@ -36,7 +37,7 @@ impl World {
     }
 }
 
-fn names(registry: &Registry) -> Vec<&str> {
+fn names(registry: &Configured) -> Vec<&str> {
     registry.variables.iter().map(|(name, _)| name.as_str()).collect()
 }
 

@@ -14,6 +14,7 @@ import typing
 from .context import TURN, ExtensionContext, event_of, revived
 from .contract import AgentInvocationContext, TurnContext
 from .imports import load_class_module
+from .listening import watch
 from .message import sent_file
 from .shapes import plain, typed
 from .signatures import checked_effects
@@ -64,6 +65,7 @@ class ClassExtension:
     def hello(self, params):
         if self.instance is None:
             self.context = ExtensionContext(self.wire, params)
+            watch(self.wire, params["id"])
             instance = self.made(params["id"])
             check_config(instance, params["id"], params["config"])
             self.instance = instance
@@ -141,7 +143,7 @@ class ClassExtension:
             if self.has("get_mcp_servers"):
                 from .mcp_servers import server_tools
 
-                made += server_tools(self.context.extension_id, self.instance)
+                made += server_tools(self.context.extension_id, self.instance, self.wire)
             self.table = {it.sheet["name"]: it for it in made}
         return self.table
 
@@ -218,6 +220,7 @@ class ClassExtension:
     def agent(self, function, arguments):
         turn = arguments.get("turn") or {}
         about = {f"{name}_id": turn.get(name) for name in ("session", "user", "channel", "agent")}
+        about |= {name: turn.get(name) for name in ("user_message", "correlation_id", "conversation_summary")}
         return self.invoked(arguments["task"], AgentInvocationContext(**about, metadata={"turn": turn.get("turn")}))
 
     def task(self, task):

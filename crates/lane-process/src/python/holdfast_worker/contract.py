@@ -1,13 +1,21 @@
 """The roles of a class as protocols: a class with these methods has the role, whether it names the protocol or not."""
 
 import dataclasses
-import typing
+import enum
 from typing import Any, Optional, Protocol, runtime_checkable
 
 __all__ = [
     "AgentDescriptor", "AgentInvocationContext", "AgentProvider", "AgentResponse", "ChannelProvider", "ContextProvider", "Event",
-    "Extension", "SchedulerProvider", "ServiceProvider", "SetupProvider", "StreamingChannelProvider", "ToolProvider", "TurnContext",
+    "Extension", "ExtensionState", "SchedulerProvider", "ServiceProvider", "SetupProvider", "StreamingChannelProvider", "ToolProvider", "TurnContext",
 ]  # fmt: skip
+
+
+class ExtensionState(enum.Enum):
+    """The state of an extension."""
+
+    INACTIVE = "inactive"
+    ACTIVE = "active"
+    ERROR = "error"
 
 
 @runtime_checkable
@@ -78,14 +86,16 @@ class ContextProvider(Protocol):
     async def get_context(self, prompt: str, turn_context: TurnContext) -> Optional[str]: ...
 
 
+@dataclasses.dataclass(init=False, repr=False, eq=False)
 class Open:
-    """An object with these fields and any others: the documents list them only in part."""
-
-    fields: typing.ClassVar[dict] = {}
+    """A dataclass whose objects may have other fields, too: the documents list them only in part."""
 
     def __init__(self, *positional, **named):
-        given = {**self.fields, **dict(zip(self.fields, positional)), **named}
-        self.__dict__.update({name: it() if it in (dict, list) else it for name, it in given.items()})
+        fields = dataclasses.fields(self)
+        self.__dict__.update({it.name: it.default for it in fields if it.default is not dataclasses.MISSING})
+        self.__dict__.update({it.name: it.default_factory() for it in fields if it.default_factory is not dataclasses.MISSING})
+        self.__dict__.update(zip([it.name for it in fields], positional))
+        self.__dict__.update(named)
 
     def __repr__(self):
         return f"{type(self).__name__}({', '.join(f'{name}={it!r}' for name, it in vars(self).items())})"
@@ -99,32 +109,45 @@ class Open:
         return dict(vars(self))
 
 
+@dataclasses.dataclass(init=False, repr=False, eq=False)
 class AgentDescriptor(Open):
     """The description of an agent for a model. `integration_mode` is `tool` or `handoff`."""
 
-    fields = {"name": "", "description": "", "integration_mode": "tool"}
+    name: str = ""
+    description: str = ""
+    integration_mode: str = "tool"
 
 
+@dataclasses.dataclass(init=False, repr=False, eq=False)
 class AgentInvocationContext(Open):
     """The context of an agent's invocation."""
 
-    fields = {
-        "conversation_summary": None, "user_message": None, "correlation_id": None,
-        "session_id": None, "user_id": None, "channel_id": None, "agent_id": None, "metadata": dict,
-    }  # fmt: skip
+    conversation_summary: Optional[str] = None
+    user_message: Optional[str] = None
+    correlation_id: Optional[str] = None
+    session_id: Optional[str] = None
+    user_id: Optional[str] = None
+    channel_id: Optional[str] = None
+    agent_id: Optional[str] = None
+    metadata: dict = dataclasses.field(default_factory=dict)
 
 
+@dataclasses.dataclass(init=False, repr=False, eq=False)
 class AgentResponse(Open):
     """The answer of an agent: `AgentResponse("success", "text")`, or the text alone."""
 
-    fields = {
-        "status": "success", "content": "", "error": None, "tokens_used": None, "turns_used": None,
-        "data": None, "metadata": dict,
-    }  # fmt: skip
+    status: str = "success"
+    content: str = ""
+    error: Optional[str] = None
+    tokens_used: Optional[int] = None
+    turns_used: Optional[int] = None
+    data: Any = None
+    metadata: dict = dataclasses.field(default_factory=dict)
 
     def __init__(self, *positional, **named):
         if positional and positional[0] not in ("success", "error", "refused"):
-            named, positional = {"content": positional[0], **dict(zip(("status", *list(self.fields)[2:]), positional[1:])), **named}, ()
+            others = [it.name for it in dataclasses.fields(self) if it.name != "content"]
+            named, positional = {"content": positional[0], **dict(zip(others, positional[1:])), **named}, ()
         super().__init__(*positional, **named)
 
 

@@ -18,6 +18,8 @@ def main():
     os.close(nothing)
     sys.stdout = sys.stderr
     imports.prepare()
+    # What the extension starts as `python3` has its packages, too.
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
     wire = Wire(source, output)
     wire.talk(serving(kind, target, wire))
 

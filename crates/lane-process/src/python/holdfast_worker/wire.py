@@ -59,6 +59,8 @@ class Wire:
         self.asked, self.questions, self.held = 0, {}, []
         # Open requests; those that host calls from outside any call are attributed to; running coroutines.
         self.open, self.lasting, self.tasks = set(), [], {}
+        # Open requests that are hooks or renderers; what keeps them from side effects; where the extension may write.
+        self.hooks, self.guard, self.data_dir = set(), None, None
         self.leader, self.lines, self.busy = None, 0, False
         self.watched, self.parked, self.rest = False, False, threading.Lock()
         self.rest.acquire()
@@ -153,7 +155,7 @@ class Wire:
     def answer(self, number, method, params):
         CALL.set(number)
         if method == "hello":
-            self.most = params.get("line_bytes", self.most)
+            self.most, self.data_dir = params.get("line_bytes", self.most), params.get("data_dir")
         self.begin(number, method, params)
         try:
             result = self.serve(method, params)
@@ -165,6 +167,9 @@ class Wire:
 
     def begin(self, number, method, params):
         self.open.add(number)
+        if method == "hook" or method == "function" and params["role"] == "renderer":
+            self.hooks.add(number)
+            self.guard = self.guard or self.guarded()
         with self.state:
             self.busy, watched = True, self.watched and not self.parked
         if not watched:
@@ -186,8 +191,17 @@ class Wire:
         else:
             threading.Thread(target=self.watch, daemon=True).start()
 
+    def guarded(self):
+        """Keeps hooks from side effects, from the first one on."""
+        from .guard import Guard
+
+        guard = Guard(self, self.data_dir)
+        guard.watch()
+        return guard
+
     def done(self, number):
         self.open.discard(number)
+        self.hooks.discard(number)
         if number in self.lasting:
             with self.state:
                 self.lasting.remove(number)
@@ -242,6 +256,9 @@ class Wire:
             import asyncio
 
             self.asyncio, loop = asyncio, asyncio.new_event_loop()
+            in_executor = loop.run_in_executor
+            # What runs in an executor belongs to the call that asked for it.
+            loop.run_in_executor = lambda executor, func, *args: in_executor(executor, contextvars.copy_context().run, func, *args)
             threading.Thread(target=self.run_loop, args=(loop,), daemon=True).start()
             self.loop = loop
         return self.loop
@@ -323,6 +340,28 @@ class Wire:
 
         self.question(told, name, arguments, None)
 
+    def announce_connection(self):
+        """Says that the next connection belongs to this call, and waits until the host knows."""
+        call = self.call_in_progress()
+        if call is None:
+            return
+        waiting = threading.Lock()
+        waiting.acquire()
+        with self.state:
+            self.asked += 1
+            number = self.asked
+            self.questions[number] = Question({}, lambda _: waiting.release())
+        self.say(id=number, method="connecting", params={"call": call})
+        self.step_aside()
+        waiting.acquire()
+
+    def call_in_progress(self):
+        """The call that this code belongs to; outside any call a lasting one, if there is one."""
+        call = CALL.get()
+        if call in self.open:
+            return call
+        return self.lasting[-1] if self.lasting else None
+
     def question(self, told, name, arguments, timeout_ms, updated=None):
         from .shapes import plain
 
@@ -333,9 +372,7 @@ class Wire:
             params["updates"] = True
         question = Question(params, told, updated)
         with self.state:
-            call = CALL.get()
-            if call not in self.open:
-                call = self.lasting[-1] if self.lasting else None
+            call = self.call_in_progress()
             if call is None:
                 # Outside any call: queued until a lifecycle request is open.
                 self.held.append(question)

@@ -1,6 +1,8 @@
 //! Asking the user about what an extension uses and was not granted: a host, or a secret. The answer holds as long as the activation is
-//! active, or becomes a grant. Where nobody can be asked, the use is refused with the command that would grant it, and outside a
-//! conversation the user is told of it.
+//! active, or becomes a grant. Where nobody can be asked, the use is refused with the command that would grant it. Outside a conversation a
+//! question waits then, which `waiting.rs` has.
+
+mod waiting;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,27 +10,30 @@ use std::time::Duration;
 
 use holdfast_contract::content::Content;
 use holdfast_contract::digest::Digest;
+use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::manifest::{Grants, Profile};
 use holdfast_contract::problem::{Code, Fault};
+use holdfast_contract::registry::ExtensionRef;
 use holdfast_contract::session_frames::UiQuestion;
 use holdfast_contract::wire::Bundle;
 use holdfast_policy::{Grant, Tie, granted_to};
 use parking_lot::Mutex;
 
+use self::waiting::WaitingGrants;
 use crate::host::Caller;
 use crate::runtime::Inner;
 
 /// How long a user has to answer.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Of how many refusals outside a conversation the user is told, for each activation.
-const MAX_TOLD: usize = 3;
+/// About how many uses outside a conversation the user is asked, for each content of an extension.
+const MAX_ASKED_LATER: usize = 3;
 
 const ONCE: &str = "once";
 const ALWAYS: &str = "always";
 const NO: &str = "no";
 
-/// An activation, and what it was asked about.
+/// An activation, and what it was asked about; outside a conversation a content, which other activations may have, too.
 type Key = (Digest, String);
 
 /// The users' answers, for as long as an activation is active.
@@ -37,8 +42,9 @@ pub(crate) struct ConsentAnswers {
     said: Mutex<HashMap<Key, bool>>,
     /// One question at a time for each activation: the answer for one use counts for the next.
     turns: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<()>>>>,
-    /// The refusals that the user was told of.
-    told: Mutex<HashMap<Digest, BTreeSet<String>>>,
+    /// The uses outside a conversation that the user was asked about.
+    asked_later: Mutex<HashMap<Digest, BTreeSet<String>>>,
+    waiting: WaitingGrants,
 }
 
 impl ConsentAnswers {
@@ -50,11 +56,11 @@ impl ConsentAnswers {
         self.said.lock().insert(key, answer);
     }
 
-    /// Whether the user is to be told of a refusal: once, and of no more than a few.
-    fn tells(&self, (digest, option): &Key) -> bool {
-        let mut told = self.told.lock();
-        let told = told.entry(*digest).or_default();
-        told.len() < MAX_TOLD && told.insert(option.clone())
+    /// Whether the user is to be asked about a use outside a conversation: once, and about no more than a few.
+    pub(super) fn asks_later(&self, (content, option): &Key) -> bool {
+        let mut asked = self.asked_later.lock();
+        let asked = asked.entry(*content).or_default();
+        asked.len() < MAX_ASKED_LATER && asked.insert(option.clone())
     }
 
     fn turn(&self, digest: Digest) -> Arc<tokio::sync::Mutex<()>> {
@@ -84,11 +90,7 @@ impl Inner {
         let UngrantedUse { wanted, action, option } = asked;
         let lasting = can_last(bundle, &wanted);
         let refused = |why: &str| {
-            let help = if lasting {
-                format!("`holdfast ext grant {id} {option}` grants it")
-            } else {
-                format!("its manifest does not ask for it: `grants: {}` would", serde_json::json!(wanted))
-            };
+            let help = how_to_grant(&id, bundle, &wanted, &option);
             Fault::new(Code::ToolDenied, format!("`{id}` may not {action}: {why}; {help}"))
         };
         if self.policy_for(caller.session.as_ref()).is_ok_and(|policy| policy.profile_name() == Profile::Safe)
@@ -104,13 +106,15 @@ impl Inner {
             return settled;
         }
         let Some(user) = &caller.user else {
-            if lasting && can_be_typed(&option) && self.answers.tells(&key) {
-                let text = format!(
-                    "`{id}` wants to {action}, which it was not granted. `holdfast ext grant {id} {option}` grants it."
-                );
-                self.notify_user(id.clone(), &text, format!("consent/{digest}/{}", key.1)).await;
+            let content = (bundle.content(), key.1);
+            if self.answers.get(&content) == Some(false) {
+                return Err(refused("the user said no"));
             }
-            return Err(refused("the user cannot be asked outside a conversation"));
+            let refusal = refused("the user cannot be asked outside a conversation");
+            if lasting && can_be_typed(&option) && self.answers.asks_later(&content) {
+                self.ask_for_grant(&id, content.0, UngrantedUse { wanted, action, option }).await;
+            }
+            return Err(refusal);
         };
         let turn = self.answers.turn(digest);
         let _turn = turn.lock().await;
@@ -139,6 +143,19 @@ impl Inner {
         if allowed { Ok(()) } else { Err(refused("the user said no")) }
     }
 
+    /// How an extension gets a grant: by this option of `holdfast ext grant`, or else by its manifest, which has to ask for it.
+    pub(in crate::host) fn how_to_grant(
+        &self,
+        extension: &ExtensionRef,
+        wanted: &Grants,
+        option: &str,
+    ) -> String {
+        match self.activation(extension.digest) {
+            Ok(bundle) => how_to_grant(&extension.id, &bundle, wanted, option),
+            Err(_) => format!("`holdfast ext grant {} {option}` grants it", extension.id),
+        }
+    }
+
     /// What an activation of the home consists of. An error for built-in extensions, which the user is not asked about.
     pub(crate) fn activation(&self, digest: Digest) -> Result<Bundle, Fault> {
         let none = || {
@@ -161,6 +178,15 @@ impl Inner {
     }
 }
 
+/// How an extension gets a grant that it asks for by this option.
+fn how_to_grant(id: &ExtensionId, bundle: &Bundle, wanted: &Grants, option: &str) -> String {
+    if can_last(bundle, wanted) {
+        format!("`holdfast ext grant {id} {option}` grants it")
+    } else {
+        format!("its manifest does not ask for it: `grants: {}` would", serde_json::json!(wanted))
+    }
+}
+
 /// Whether an option, which has what the extension named, is safe to copy into a shell as it is.
 fn can_be_typed(option: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || " -._:[]".contains(c);
@@ -168,7 +194,7 @@ fn can_be_typed(option: &str) -> bool {
 }
 
 /// Whether a lasting grant would have an effect: a manifest with `grants` must ask for it, and a single file has no manifest.
-fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
+pub(super) fn can_last(bundle: &Bundle, wanted: &Grants) -> bool {
     let single = bundle.entrypoint.starts_with("tools/") || bundle.entrypoint.starts_with("channels/");
     single || bundle.parsed().is_ok_and(|manifest| !granted_to(&manifest, wanted).is_empty())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdfast_contract::content::Content;
+use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_policy::GrantedAccess;
 
@@ -17,10 +18,10 @@ impl Inner {
         caller: &Caller,
         name: &str,
     ) -> Result<Content, Fault> {
-        let id = &caller.extension.id;
         let bundle = self.activation(caller.extension.digest)?;
         if !GrantedAccess::of(&bundle.grants).environment(name) {
-            let help = format!("`holdfast ext grant {id} --environment {name}`");
+            let wanted = Grants { environment: vec![name.to_owned()], ..Grants::default() };
+            let help = self.how_to_grant(&caller.extension, &wanted, &format!("--environment {name}"));
             return Err(denied(format!("the variable `{name}` is not granted: {help}")));
         }
         let Some(value) = self.home.variable(name) else { return Ok(Content::default()) };

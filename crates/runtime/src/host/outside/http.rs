@@ -8,6 +8,7 @@ use std::time::Duration;
 use holdfast_contract::content::Content;
 use holdfast_contract::host_call::arguments::{ConnectArguments, HttpArguments};
 use holdfast_contract::ids::{ExtensionId, Millis};
+use holdfast_contract::manifest::Grants;
 use holdfast_contract::problem::{Code, Fault};
 use holdfast_contract::wire::Later;
 use holdfast_secrets::{ExposeSecret, SecretString};
@@ -211,10 +212,12 @@ impl Inner {
         draft: &Draft,
         addresses: &[SocketAddr],
     ) -> Result<(), Fault> {
-        let (id, target) = (&caller.extension.id, draft.target()?);
+        let target = draft.target()?;
         let ConnectArguments { host, port } = &target;
         if !self.takes_secrets(caller, &target)? {
-            let help = format!("`holdfast ext grant {id} --network {host}:{port}`");
+            let wanted = Grants { network: vec![format!("{host}:{port}")], ..Grants::default() };
+            let option = format!("--network {host}:{port}");
+            let help = self.how_to_grant(&caller.extension, &wanted, &option);
             return Err(denied(format!("a secret is sent to granted hosts only: {help}")));
         }
         let stays_here = addresses.iter().all(|address| address.ip().is_loopback());

@@ -37,6 +37,27 @@ fn run() -> String {
     "made".into()
 }
 
+/// Makes the calls that other tests compare with a class.
+#[tool(name = "call_more", effects = "write")]
+fn more() -> String {
+    let to = || agents::Recipient { channel: None, user: None, correlation: Some("c".into()) };
+    drop(events::publish("news.weather", &json!({ "n": 1 }), Some("k")));
+    drop(channels::notify("hello", Some("office"), Some("ada")));
+    drop(channels::list());
+    drop(agents::task(Some("idle"), "rest", &to()));
+    drop(agents::background(Some("idle"), "rest", &to()));
+    drop(prompts::enrich("hello", Some("idle")));
+    drop(timers::next_due("every 1h", Some("Europe/Berlin")));
+    drop(files::make_folder("made"));
+    drop(files::write("made/new.txt", b"text"));
+    drop(files::stat("made/new.txt"));
+    drop(files::list("made"));
+    drop(files::remove("made/new.txt"));
+    drop(environment::get("LANG"));
+    drop(system::restart(Some("why not")));
+    "made".into()
+}
+
 /// Whether what was tried was denied.
 fn is_denied<T>(answer: Result<T, Failure>) -> bool {
     matches!(answer, Err(Failure::Denied(_)))

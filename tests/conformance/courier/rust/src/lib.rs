@@ -1,6 +1,6 @@
 //! The courier in Rust. The other folders have the same in other languages.
 
-use holdfast_extension::{Failure, files, http, secrets, subscriptions, tool};
+use holdfast_extension::{Decision, Failure, ToolCall, files, http, secrets, subscriptions, tool, tool_gate};
 
 /// Fetches, reads, writes and subscribes.
 #[tool(effects = "network")]
@@ -18,4 +18,14 @@ fn deliver(
     subscriptions::subscribe("news.weather")?;
     let body = String::from_utf8_lossy(&response.body);
     Ok(format!("{} {body} | {note} | {}", response.status, names.join(" ")))
+}
+
+#[tool_gate]
+fn gate(call: ToolCall) -> Decision {
+    let arguments = call.arguments();
+    let is_web = arguments["url"].as_str().is_some_and(|url| url.starts_with("http"));
+    if call.tool == "deliver" && !is_web {
+        return Decision::Deny("it delivers from the web only".into());
+    }
+    Decision::Allow
 }

@@ -196,6 +196,11 @@ fn described(descriptor: &Descriptor) -> (&'static str, String) {
             let point = json!(spec.point);
             ("hook", format!("{}, priority {}", point.as_str().unwrap_or_default(), spec.priority))
         }
+        Payload::Hooks(specs) => {
+            let points: Vec<_> = specs.iter().map(|spec| json!(spec.point)).collect();
+            let points: Vec<_> = points.iter().filter_map(|point| point.as_str()).collect();
+            ("registers", format!("{} {}: {}", descriptor.kind, descriptor.id, points.join(", ")))
+        }
         Payload::Agent(spec) => {
             let name = spec.name.as_ref().map(|_| format!(" ({})", spec.tool_name())).unwrap_or_default();
             ("agent", format!("{}{name}: {}", spec.id, spec.description))

@@ -3,7 +3,7 @@
 use holdfast_app::ApplicationConfig;
 use holdfast_contract::host_call::Capability;
 use holdfast_contract::ids::ExtensionId;
-use holdfast_contract::manifest::{Access, FileGrant, Grants, Manifest};
+use holdfast_contract::manifest::{Access, FileGrant, Grants, ListenPort, Manifest};
 use holdfast_contract::problem::{Code, Problem};
 use holdfast_home::Settings;
 use holdfast_loader::{candidate, single, single_file};
@@ -30,6 +30,7 @@ pub(crate) fn grant(
         interfaces: command.interface.clone(),
         secrets: command.secret.clone(),
         network: command.network.clone(),
+        listen: command.listen.iter().map(|text| listen_port(text)).collect::<Result<_, _>>()?,
         environment: command.environment.clone(),
         files: {
             let with = |access| move |path: &String| FileGrant { path: path.clone(), access };
@@ -48,6 +49,13 @@ pub(crate) fn grant(
             (candidate(&folder, &policy, None, budgets)?, folder)
         }
     };
+    if !named.listen.is_empty() && !candidate.bundle.can_listen() {
+        let what =
+            format!("`{}` cannot listen on ports: its lane is `{}`", command.id, candidate.bundle.lane);
+        return Err(
+            Problem::new(Code::ListenDenied, what).help("Only programs and Python files listen on ports.")
+        );
+    }
     let give = if named.is_empty() {
         candidate.manifest.requests()
     } else if is_single {
@@ -80,12 +88,19 @@ pub(crate) fn grant(
     Ok(Exit::Done)
 }
 
+fn listen_port(text: &str) -> Result<ListenPort, Problem> {
+    text.parse().map_err(|why: String| {
+        Problem::new(Code::UsageInvalid, format!("`{text}` cannot be listened on: {why}"))
+            .help("Name a port from 1024 to 65535: `--listen 8080` or `--listen 127.0.0.1:8080`.")
+    })
+}
+
 /// Why nothing could be given, and what could be.
 fn nothing_given(manifest: &Manifest) -> Problem {
     let id = &manifest.id;
     let (what, help) = if manifest.grants.is_empty() {
         let help = format!(
-            "Name what it may use: `holdfast ext grant {id} --network HOST:PORT` or `--secret NAME`. Interfaces are given only if the manifest asks for them."
+            "Name what it may use: `holdfast ext grant {id} --network HOST:PORT`, `--listen PORT` or `--secret NAME`. Interfaces are given only if the manifest asks for them."
         );
         (format!("the manifest of `{id}` asks for nothing"), help)
     } else {

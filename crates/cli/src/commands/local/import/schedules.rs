@@ -1,14 +1,25 @@
 //! The schedules of another program's scheduler, for the built-in one. They are taken over once, when it has none.
 
+use std::error::Error;
 use std::path::Path;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
-use holdfast_untrusted_files::check_regular;
-use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value, json};
 
+use super::database::{has_column, open, rows};
 use super::{Importer, Outcome};
+
+/// A schedule that is still to come.
+struct Schedule {
+    action: Value,
+    /// In milliseconds since 1970.
+    next: u64,
+    /// Its recurrence; none for a one-off.
+    when: Option<String>,
+    /// Whether it ends at some time.
+    ends: bool,
+}
 
 impl Importer<'_> {
     /// Takes over the schedules of this database that are still to come.
@@ -20,17 +31,26 @@ impl Importer<'_> {
             self.line("schedule", "all", Outcome::Present, "the scheduler has schedules already");
             return Ok(());
         }
-        let entries = match read(&database) {
-            Ok(entries) => entries,
+        let schedules = match read(&database) {
+            Ok(schedules) => schedules,
             Err(error) => {
                 self.line("schedule", "all", Outcome::Left, format!("{name} cannot be read: {error}"));
                 return Ok(());
             }
         };
         let mut kept = Map::new();
-        for (place, entry) in entries.into_iter().enumerate() {
+        for (place, Schedule { action, next, when, ends }) in schedules.into_iter().enumerate() {
             let label = format!("s{}", place + 1);
-            self.line("schedule", &label, Outcome::Imported, entry["action"].to_string());
+            if ends {
+                let why = "it ends at a set time, which the built-in scheduler does not know";
+                self.line("schedule", &label, Outcome::Left, format!("{action}: {why}"));
+                continue;
+            }
+            self.line("schedule", &label, Outcome::Imported, action.to_string());
+            let mut entry = json!({ "action": action, "next": next });
+            if let Some(when) = when {
+                entry["when"] = when.into();
+            }
             kept.insert(label, entry);
         }
         if self.dry || kept.is_empty() {
@@ -43,46 +63,41 @@ impl Importer<'_> {
                 format!("{} cannot be written: {error}", file.display()),
             )
         };
-        let text = json!({ "last": kept.len(), "entries": kept }).to_string();
+        let last = kept.keys().filter_map(|label| label.strip_prefix('s')?.parse::<u64>().ok()).max();
+        let text = json!({ "last": last, "entries": kept }).to_string();
         std::fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
         std::fs::write(&file, text).map_err(|error| failed(&error))
     }
 }
 
 /// The schedules of a database that are still to come, as the built-in scheduler keeps them.
-fn read(database: &Path) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
-    // SQLite opens the files beside it by their path, too.
-    for suffix in ["", "-wal", "-shm", "-journal"] {
-        let mut beside = database.as_os_str().to_owned();
-        beside.push(suffix);
-        check_regular(Path::new(&beside))?;
-    }
-    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let mut entries = Vec::new();
-    let once = "SELECT topic, payload, fire_at, NULL, NULL FROM one_shot_schedules WHERE status = 'scheduled' ORDER BY id";
-    let again = "SELECT topic, payload, next_fire_at, cron_expr, every_sec FROM recurring_schedules WHERE status = 'active' ORDER BY id";
-    for query in [once, again] {
-        let mut query = connection.prepare(query)?;
-        let mut rows = query.query([])?;
-        while let Some(row) = rows.next()? {
+fn read(database: &Path) -> Result<Vec<Schedule>, Box<dyn Error>> {
+    let connection = open(database)?;
+    let until = if has_column(&connection, "recurring_schedules", "until_at")? { "until_at" } else { "NULL" };
+    let once = "SELECT topic, payload, fire_at, NULL, NULL, NULL FROM one_shot_schedules WHERE status = 'scheduled' ORDER BY id";
+    let again = format!(
+        "SELECT topic, payload, next_fire_at, cron_expr, every_sec, {until} FROM recurring_schedules WHERE status = 'active' ORDER BY id"
+    );
+    let mut schedules = Vec::new();
+    for query in [once, &again] {
+        schedules.extend(rows(&connection, query, |row| {
             let (topic, payload, at): (String, String, f64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (cron, every): (Option<String>, Option<f64>) = (row.get(3)?, row.get(4)?);
             let when = cron.or_else(|| every.map(|seconds| format!("every {}s", seconds.max(1.0) as u64)));
-            let mut entry = json!({ "action": action(topic, &payload), "next": (at * 1000.0) as u64 });
-            if let Some(when) = when {
-                entry["when"] = when.into();
-            }
-            entries.push(entry);
-        }
+            let ends = row.get::<_, Option<f64>>(5)?.is_some();
+            Ok(Schedule { action: action(topic, &payload), next: (at * 1000.0) as u64, when, ends })
+        })?);
     }
-    Ok(entries)
+    Ok(schedules)
 }
 
-/// What a schedule does: tell the user, give the agent a task, or publish an event.
+/// What a schedule does: tell the user, give the agent a task, or publish an event. What is for a channel is published as the event that
+/// names it, because a schedule's text and task have no channel.
 fn action(topic: String, payload: &str) -> Value {
     let payload: Value = serde_json::from_str(payload).unwrap_or_default();
     let word = |name: &str| payload[name].as_str().map(str::to_owned);
-    match (topic.as_str(), word("text").or_else(|| word("prompt"))) {
+    let text = word("text").or_else(|| word("prompt")).filter(|_| word("channel_id").is_none());
+    match (topic.as_str(), text) {
         ("system.user.notify", Some(text)) => json!({ "text": text }),
         ("system.agent.task", Some(task)) => json!({ "task": task }),
         _ => json!({ "event": { "topic": topic, "payload": payload } }),

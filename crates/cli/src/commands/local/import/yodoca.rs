@@ -6,6 +6,7 @@ use std::path::Path;
 
 use holdfast_contract::ids::ExtensionId;
 use holdfast_contract::problem::{Code, Problem};
+use holdfast_model::provider::COMPATIBLE;
 use serde_json::{Map, Value};
 
 use super::{Importer, Outcome};
@@ -19,6 +20,9 @@ const MODULES: &[(&str, &str)] = &[
     ("scikit-learn", "sklearn"),
 ];
 
+/// An SQLite that loads extensions, which many builds of Python have not. It exists as a wheel for these machines alone.
+const LOADABLE_SQLITE: &str = "pysqlite3-binary; sys_platform == 'linux' and platform_machine == 'x86_64'";
+
 pub(super) fn import(importer: &mut Importer<'_>) -> Result<(), Problem> {
     let Some(all) = importer.inside("sandbox/extensions") else {
         let what = format!("{} has no folder `sandbox/extensions`", importer.source.display());
@@ -26,7 +30,7 @@ pub(super) fn import(importer: &mut Importer<'_>) -> Result<(), Problem> {
     };
     let packages = packages(&importer.text("pyproject.toml").unwrap_or_default());
     let mut ids = Vec::new();
-    for name in folders(&all) {
+    for name in entries(&all, fs::FileType::is_dir) {
         if importer.inside(&format!("sandbox/extensions/{name}/manifest.yaml")).is_none() {
             importer.line("extension", &name, Outcome::Left, "it has no manifest");
             continue;
@@ -49,18 +53,21 @@ pub(super) fn import(importer: &mut Importer<'_>) -> Result<(), Problem> {
         }
     }
     importer.schedules("sandbox/data/scheduler/scheduler.db")?;
-    if importer.inside("sandbox/data/thread").is_some() {
-        let note = "conversations have no place in the log, which is verified; they stay where they are";
-        importer.line("history", "threads", Outcome::Left, note);
+    importer.conversations("sandbox/data/memory/thread.db")?;
+    if let Some(prompts) = importer.inside("sandbox/prompts") {
+        let note = "the main agent's instructions are `prompts/orchestrator.jinja2` in the home, or `agents: { main: { instructions: … } }` in the settings";
+        for name in entries(&prompts, fs::FileType::is_file) {
+            importer.line("prompt", &format!("sandbox/prompts/{name}"), Outcome::Left, note);
+        }
     }
     Ok(())
 }
 
-/// The names of the folders in a folder, in order. Links are skipped.
-fn folders(folder: &Path) -> Vec<String> {
+/// The names in a folder of what is of this type, in order. Links are skipped.
+fn entries(folder: &Path, is_wanted: fn(&fs::FileType) -> bool) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_folder = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
-    let named = entries.filter(is_folder).filter_map(|entry| entry.file_name().into_string().ok());
+    let wanted = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| is_wanted(&kind));
+    let named = entries.filter(wanted).filter_map(|entry| entry.file_name().into_string().ok());
     let mut names: Vec<String> = named.filter(|name| !name.starts_with(['.', '_'])).collect();
     names.sort();
     names
@@ -146,7 +153,11 @@ fn needed(folder: &Path, packages: &[(String, String)]) -> Vec<String> {
     let used = packages.iter().filter(|(module, _)| {
         imported.contains(module) || imported.iter().any(|first| begins(module, first))
     });
-    used.map(|(_, line)| line.clone()).collect()
+    let mut needed: Vec<String> = used.map(|(_, line)| line.clone()).collect();
+    if imported.contains("sqlite_vec") && !needed.iter().any(|line| line.starts_with("pysqlite3")) {
+        needed.push(LOADABLE_SQLITE.to_owned());
+    }
+    needed
 }
 
 /// The module that a line imports, without what is in it.
@@ -166,17 +177,74 @@ fn settings(importer: &mut Importer<'_>) -> Result<(), Problem> {
     for (id, set) in section("extensions") {
         importer.extension_settings(id, set.as_object().unwrap_or(&empty))?;
     }
-    if let Some(agent) = section("agents").get("default") {
-        let word = |name: &str| agent.get(name).and_then(Value::as_str).unwrap_or_default();
-        let note = format!(
-            "write it as `models: {{ default: main, main: {{ provider: {}, model: {} }} }}`",
-            word("provider"),
-            word("model")
-        );
-        importer.line("setting", "agents.default", Outcome::Left, note);
+    for (id, agent) in section("agents") {
+        let here = if id == "default" { "main" } else { id };
+        let field = |name: &str| agent.get(name).and_then(Value::as_str);
+        if let (Some(provider), Some(model)) = (field("provider"), field("model")) {
+            let model = model_settings(section("providers"), provider, model);
+            let note = if here == "main" {
+                format!("write it as `models: {{ default: main, main: {model} }}`")
+            } else {
+                format!(
+                    "write it as `models: {{ {id}: {model} }}` and `agents: {{ {id}: {{ model: {id} }} }}`"
+                )
+            };
+            importer.line("setting", &format!("agents.{id}"), Outcome::Left, note);
+        } else {
+            importer.line(
+                "setting",
+                &format!("agents.{id}"),
+                Outcome::Left,
+                "it names no provider or no model",
+            );
+        }
+        if let Some(instructions) = field("instructions") {
+            let note = format!(
+                "its instructions are {}; they are written as `agents: {{ {here}: {{ instructions: … }} }}`",
+                one_line(instructions)
+            );
+            importer.line("setting", &format!("agents.{id}.instructions"), Outcome::Left, note);
+        }
     }
-    for name in settings.keys().filter(|name| !["extensions", "agents"].contains(&name.as_str())) {
+    for (name, provider) in section("providers") {
+        if let Some(url) = provider.get("base_url").and_then(Value::as_str) {
+            let note = format!(
+                "each of its models is written with `provider: {COMPATIBLE}, base_url: {}`",
+                quoted(url)
+            );
+            importer.line("setting", &format!("providers.{name}"), Outcome::Left, note);
+        } else {
+            let note = "a model names its provider; its key is a secret with the provider's usual name, or `api_key_env`";
+            importer.line("setting", &format!("providers.{name}"), Outcome::Left, note);
+        }
+    }
+    for name in settings.keys().filter(|name| !["extensions", "agents", "providers"].contains(&name.as_str()))
+    {
         importer.line("setting", name, Outcome::Left, "it has no counterpart of this name");
     }
     Ok(())
+}
+
+/// A model as the settings here have it.
+fn model_settings(providers: &Map<String, Value>, provider: &str, model: &str) -> String {
+    let url = providers.get(provider).and_then(|it| it.get("base_url")).and_then(Value::as_str);
+    let model = quoted(model);
+    match url {
+        Some(url) => {
+            format!("{{ provider: {COMPATIBLE}, model: {model}, base_url: {} }}", quoted(url))
+        }
+        None => format!("{{ provider: {}, model: {model} }}", quoted(provider)),
+    }
+}
+
+/// A text as a value in YAML: in quotes, where it is not a plain word.
+fn quoted(text: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./".contains(letter);
+    if !text.is_empty() && text.chars().all(plain) { text.to_owned() } else { Value::from(text).to_string() }
+}
+
+/// The beginning of a text, on one line.
+fn one_line(text: &str) -> String {
+    let short: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
+    format!("`{}`", short.replace('`', "'"))
 }

@@ -6,8 +6,10 @@
 //! manifest at the end of the archive lists.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -23,6 +25,22 @@ const READ_AHEAD: u64 = 4 << 20;
 /// The largest manifest that is read: about a million files.
 const MAX_MANIFEST_BYTES: u64 = 256 << 20;
 const COPY_BUFFER: usize = 128 << 10;
+/// The unit in which the system counts what a file takes.
+const BLOCK_BYTES: u64 = 512;
+/// How much longer than what they take on the disk the sparse files of a home may be, all of them together: an extension can give any
+/// number of files any length, and its quota counts what they take.
+const MAX_HOLE_BYTES: u64 = 128 << 20;
+/// How often longer than what it takes on the disk a file has to be to count as sparse: some file systems compress.
+const SPARSE_FACTOR: u64 = 8;
+/// What is written to the disk between two looks at how much room it has, and the room that is left to others.
+const ROOM_CHECK_BYTES: u64 = 16 << 20;
+const MIN_FREE_BYTES: u64 = 64 << 20;
+/// Zeros that are read from an archive, the length of a path, and the length of all paths together.
+const MAX_ZERO_BYTES: u64 = 64 << 30;
+const MAX_PATH_BYTES: u64 = 64 << 10;
+const MAX_PATHS_BYTES: u64 = MAX_MANIFEST_BYTES;
+/// The zeros that are written as a hole.
+const HOLE_BYTES: usize = 4 << 10;
 /// The permissions of a file that are kept.
 const PERMISSIONS: u32 = 0o777;
 
@@ -50,17 +68,19 @@ pub(super) enum Copied {
 pub(super) struct ArchiveWriter<W: Write> {
     tar: Builder<W>,
     files: BTreeMap<String, Member>,
+    /// How much longer than what they take on the disk further files may be.
+    hole_bytes: u64,
 }
 
 impl<W: Write> ArchiveWriter<W> {
     pub(super) fn new(to: W) -> Self {
-        Self { tar: Builder::new(to), files: BTreeMap::new() }
+        Self { tar: Builder::new(to), files: BTreeMap::new(), hole_bytes: MAX_HOLE_BYTES }
     }
 
-    /// Appends a plain file of a folder. No link on the way to it is followed: an extension may put one there at any time, in the
+    /// Appends a plain file of a folder, under a name. No link on the way to it is followed: an extension may put one there at any time, in the
     /// place of a folder too.
-    pub(super) fn append_file(&mut self, folder: &File, name: &Path) -> io::Result<Copied> {
-        match open(folder, name) {
+    pub(super) fn append_file(&mut self, folder: &File, inner: &Path, name: &Path) -> io::Result<Copied> {
+        match open(folder, inner) {
             Ok(file) => self.append(&file, || file.metadata(), name),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO) => Ok(Copied::Gone),
             Err(error) => Ok(Copied::Unreadable(error.into())),
@@ -81,6 +101,14 @@ impl<W: Write> ArchiveWriter<W> {
             Err(error) => return Ok(Copied::Unreadable(error)),
         };
         let size = if read < READ_AHEAD { read } else { metadata.len().max(read) };
+        let taken = metadata.blocks().saturating_mul(BLOCK_BYTES);
+        if size / SPARSE_FACTOR > taken + HOLE_BYTES as u64 {
+            let Some(left) = self.hole_bytes.checked_sub(size - taken) else {
+                let what = format!("it is sparse: {size} bytes long, of which {taken} are on the disk");
+                return Ok(Copied::Unreadable(io::Error::other(what)));
+            };
+            self.hole_bytes = left;
+        }
         let mut header = Header::new_gnu();
         header.set_metadata(&metadata);
         header.set_size(size);
@@ -198,13 +226,31 @@ fn damaged(error: io::Error) -> Refusal {
 
 /// Unpacks an archive into an empty folder, and checks every byte of it. Returns the manifest.
 pub(super) fn unpack(archive: impl Read, folder: &Path) -> Result<Manifest, Refusal> {
+    unpack_within(archive, folder, UnpackLimits::new(folder)?)
+}
+
+/// The same within other limits.
+pub(super) fn unpack_within(
+    archive: impl Read,
+    folder: &Path,
+    mut room: UnpackLimits,
+) -> Result<Manifest, Refusal> {
     let mut archive = tar::Archive::new(archive);
     let mut seen = HashSet::new();
     let mut found = BTreeMap::new();
-    let mut manifest = None;
-    for entry in archive.entries().map_err(damaged)? {
+    let (mut manifest, mut long_name) = (None, None);
+    // Raw, because the reader of extensions of the format would hold them in memory whatever their size.
+    for entry in archive.entries().map_err(damaged)?.raw(true) {
         let mut entry = entry.map_err(damaged)?;
-        let name = entry.path().map_err(damaged)?.into_owned();
+        if entry.header().entry_type() == EntryType::GNULongName {
+            long_name = Some(read_path(&mut entry)?);
+            continue;
+        }
+        let name = match long_name.take() {
+            Some(name) => name,
+            None => entry.path().map_err(damaged)?.into_owned(),
+        };
+        room.count_path(&name)?;
         let shown = name.display().to_string().escape_debug().to_string();
         let invalid = |why: &str| Refusal::Invalid(format!("`{shown}` {why}"));
         let path = relative(&name).ok_or_else(|| invalid("is not a relative path without `..`"))?;
@@ -223,7 +269,7 @@ pub(super) fn unpack(archive: impl Read, folder: &Path) -> Result<Manifest, Refu
                 manifest = Some(read.map_err(|why| Refusal::Damaged(format!("the manifest: {why}")))?);
             }
             EntryType::Directory => make_folder(&target)?,
-            EntryType::Regular | EntryType::GNUSparse if !path.as_os_str().is_empty() => {
+            EntryType::Regular if !path.as_os_str().is_empty() => {
                 if let Some(parent) = target.parent() {
                     make_folder(parent)?;
                 }
@@ -235,7 +281,7 @@ pub(super) fn unpack(archive: impl Read, folder: &Path) -> Result<Manifest, Refu
                     }
                     opened => opened?,
                 };
-                let (bytes, digest) = copy(&mut entry, &file)?;
+                let (bytes, digest) = copy(&mut entry, &file, &mut room)?;
                 file.set_permissions(fs::Permissions::from_mode(mode))?;
                 let modified = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(modified));
                 if let Some(modified) = modified {
@@ -257,8 +303,76 @@ pub(super) fn unpack(archive: impl Read, folder: &Path) -> Result<Manifest, Refu
     }
 }
 
-/// Copies an entry's bytes; returns how many, and their digest.
-fn copy(entry: &mut impl Read, mut file: &File) -> Result<(u64, Digest), Refusal> {
+/// What unpacking may take: an archive of a few bytes can stand for any number of them.
+pub(super) struct UnpackLimits {
+    folder: File,
+    /// What is left free on the disk.
+    pub(super) min_free: u64,
+    /// Zeros and bytes of paths that may still come.
+    pub(super) zero_bytes: u64,
+    pub(super) path_bytes: u64,
+    /// What has been written since the disk was looked at.
+    unchecked: u64,
+}
+
+impl UnpackLimits {
+    pub(super) fn new(folder: &Path) -> io::Result<Self> {
+        Ok(Self {
+            folder: File::open(folder)?,
+            min_free: MIN_FREE_BYTES,
+            zero_bytes: MAX_ZERO_BYTES,
+            path_bytes: MAX_PATHS_BYTES,
+            // So that the first bytes have it looked at.
+            unchecked: ROOM_CHECK_BYTES,
+        })
+    }
+
+    /// Counts what was written. An error if the disk has too little room left.
+    fn count_written(&mut self, bytes: u64) -> io::Result<()> {
+        self.unchecked = self.unchecked.saturating_add(bytes);
+        if self.unchecked < ROOM_CHECK_BYTES {
+            return Ok(());
+        }
+        self.unchecked = 0;
+        let disk = rustix::fs::fstatvfs(&self.folder)?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free < self.min_free {
+            return Err(io::Error::other(format!("the disk has only {free} bytes left")));
+        }
+        Ok(())
+    }
+
+    fn count_zeros(&mut self, bytes: u64) -> Result<(), Refusal> {
+        let left = self.zero_bytes.checked_sub(bytes);
+        self.zero_bytes =
+            left.ok_or_else(|| Refusal::Invalid("it has more zeros than any home has".to_owned()))?;
+        Ok(())
+    }
+
+    fn count_path(&mut self, path: &Path) -> Result<(), Refusal> {
+        // An entry takes a block and an inode, however short its name is.
+        self.count_written(BLOCK_BYTES)?;
+        let left = self.path_bytes.checked_sub(path.as_os_str().len() as u64 + 1);
+        self.path_bytes = left.ok_or_else(|| Refusal::Invalid("it has too many files".to_owned()))?;
+        Ok(())
+    }
+}
+
+/// A path that is too long for a header, as the entry before the file's has it.
+fn read_path(entry: &mut impl Read) -> Result<PathBuf, Refusal> {
+    let mut bytes = Vec::new();
+    entry.take(MAX_PATH_BYTES + 1).read_to_end(&mut bytes).map_err(damaged)?;
+    if bytes.len() as u64 > MAX_PATH_BYTES {
+        return Err(Refusal::Invalid(format!("a path in it has more than {MAX_PATH_BYTES} bytes")));
+    }
+    if bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    Ok(PathBuf::from(OsString::from_vec(bytes)))
+}
+
+/// Copies an entry's bytes; returns how many, and their digest. Zeros become holes.
+fn copy(entry: &mut impl Read, mut file: &File, limits: &mut UnpackLimits) -> Result<(u64, Digest), Refusal> {
     let (mut bytes, mut hasher) = (0, blake3::Hasher::new());
     let mut buffer = vec![0; COPY_BUFFER];
     loop {
@@ -267,12 +381,32 @@ fn copy(entry: &mut impl Read, mut file: &File) -> Result<(u64, Digest), Refusal
             read => read.map_err(damaged)?,
         };
         let Some(part) = buffer.get(..read).filter(|part| !part.is_empty()) else {
+            // The file may end in a hole.
+            file.set_len(bytes)?;
             return Ok((bytes, digest(&hasher)));
         };
         hasher.update(part);
-        file.write_all(part)?;
+        let mut rest = part;
+        while !rest.is_empty() {
+            let zeros = begins_with_zeros(rest);
+            let blocks = rest.chunks(HOLE_BYTES).take_while(|block| begins_with_zeros(block) == zeros);
+            let (run, after) = rest.split_at(blocks.map(<[u8]>::len).sum());
+            if zeros {
+                limits.count_zeros(run.len() as u64)?;
+                file.seek(SeekFrom::Current(run.len() as i64))?;
+            } else {
+                limits.count_written(run.len() as u64)?;
+                file.write_all(run)?;
+            }
+            rest = after;
+        }
         bytes += read as u64;
     }
+}
+
+/// Whether the first block is zeros only.
+fn begins_with_zeros(bytes: &[u8]) -> bool {
+    bytes.iter().take(HOLE_BYTES).all(|byte| *byte == 0)
 }
 
 /// After the last entry come zeros only. Reading them also makes the decoder compare its checksum.
@@ -289,7 +423,7 @@ fn rest_is_empty(rest: &mut impl Read) -> Result<(), Refusal> {
 }
 
 /// A path with nothing in it but names.
-fn relative(name: &Path) -> Option<PathBuf> {
+pub(super) fn relative(name: &Path) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for component in name.components() {
         match component {
@@ -302,6 +436,6 @@ fn relative(name: &Path) -> Option<PathBuf> {
 }
 
 /// Makes a folder for the user alone, with those that it lies in.
-fn make_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tar::{EntryType, Header};
 
-use super::archive::{ArchiveWriter, Copied, Refusal, unpack};
+use super::archive::{ArchiveWriter, Copied, Refusal, UnpackLimits, unpack, unpack_within};
 use super::manifest::{MANIFEST, Manifest, key};
 
 /// A file to which somebody does something after so many reads.
@@ -81,7 +81,7 @@ fn copied(size: usize, at: usize, change: impl Fn(&mut File)) -> (Copied, Vec<(S
     let how = tar.append(reader, || file.metadata(), Path::new("data/notes")).unwrap();
     fs::write(folder.path().join("next"), "next").unwrap();
     let opened = File::open(folder.path()).unwrap();
-    let next = tar.append_file(&opened, Path::new("next")).unwrap();
+    let next = tar.append_file(&opened, Path::new("next"), Path::new("next")).unwrap();
     assert!(matches!(next, Copied::Whole), "{next:?}");
     (how, finished(tar))
 }
@@ -130,7 +130,7 @@ fn a_file_that_becomes_shorter_while_it_is_copied_does_not_shift_what_comes_afte
     let mut tar = ArchiveWriter::new(Vec::new());
     let how = tar.append(&file, metadata, Path::new("data/notes")).unwrap();
     fs::write(folder.path().join("next"), "next").unwrap();
-    tar.append_file(&File::open(folder.path()).unwrap(), Path::new("next")).unwrap();
+    tar.append_file(&File::open(folder.path()).unwrap(), Path::new("next"), Path::new("next")).unwrap();
     let entries = finished(tar);
     assert!(matches!(how, Copied::Shortened), "{how:?}");
     assert_eq!(names(&entries), ["data/notes", "next"]);
@@ -159,7 +159,7 @@ fn a_file_that_cannot_be_read_does_not_end_the_backup() {
     let begins = File::open(folder.path().join("large")).unwrap().take(5 << 20).chain(Unreadable);
     let how = tar.append(begins, metadata, Path::new("b")).unwrap();
     assert!(matches!(how, Copied::Shortened), "{how:?}");
-    tar.append_file(&opened, Path::new("next")).unwrap();
+    tar.append_file(&opened, Path::new("next"), Path::new("next")).unwrap();
     let entries = finished(tar);
     assert_eq!(names(&entries), ["b", "next"]);
     assert_eq!(entries[0].1.len(), LARGE);
@@ -181,10 +181,10 @@ fn what_is_no_plain_file_when_it_is_opened_is_left_out() {
     for name in
         ["link", "inside", "replaced/secret", "../secret", "pipe", "folder", "missing", "folder/file/x"]
     {
-        let how = tar.append_file(&home, Path::new(name)).unwrap();
+        let how = tar.append_file(&home, Path::new(name), Path::new(name)).unwrap();
         assert!(matches!(how, Copied::Gone), "{name}: {how:?}");
     }
-    let how = tar.append_file(&home, Path::new("folder/file")).unwrap();
+    let how = tar.append_file(&home, Path::new("folder/file"), Path::new("folder/file")).unwrap();
     assert!(matches!(how, Copied::Whole), "{how:?}");
     assert_eq!(names(&finished(tar)), ["folder/file"]);
 }
@@ -333,4 +333,103 @@ fn different_paths_have_different_keys() {
     let keys: std::collections::BTreeSet<_> =
         paths.iter().map(|path| key(Path::new(std::ffi::OsStr::from_bytes(path)))).collect();
     assert_eq!(keys.len(), paths.len(), "{keys:?}");
+}
+
+/// The header of a file of this size.
+fn header(name: &str, kind: EntryType, size: u64) -> Vec<u8> {
+    let mut bytes = entry(name, kind, "");
+    let mut header = Header::from_byte_slice(bytes.as_slice()).clone();
+    header.set_size(size);
+    header.set_cksum();
+    bytes = header.as_bytes().to_vec();
+    bytes
+}
+
+/// Finding N4: what an archive of a few bytes can stand for.
+#[test]
+fn an_archive_that_expands_without_end_is_refused() {
+    const HUGE: u64 = 1 << 60;
+    let refused = |archive: &mut dyn Read, set: &dyn Fn(&mut UnpackLimits)| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut limits = UnpackLimits::new(folder.path()).unwrap();
+        set(&mut limits);
+        let why = match unpack_within(archive, folder.path(), limits) {
+            Err(Refusal::Invalid(why) | Refusal::Damaged(why)) => why,
+            Err(Refusal::Io(error)) => error.to_string(),
+            Ok(_) => panic!("it was unpacked"),
+        };
+        let taken = |path: &Path| {
+            fs::metadata(path).map_or(0, |it| std::os::unix::fs::MetadataExt::blocks(&it) * 512)
+        };
+        assert!(taken(&folder.path().join("a")) < 64 << 20, "{why}");
+        why
+    };
+    // Zeros are holes and take no room, but time.
+    let zeros = header("a", EntryType::Regular, HUGE);
+    let why = refused(&mut zeros.chain(io::repeat(0)), &|limits| limits.zero_bytes = 32 << 20);
+    assert!(why.contains("more zeros"), "{why}");
+    // Anything else takes room, until too little is left.
+    let sevens = header("a", EntryType::Regular, HUGE);
+    let why = refused(&mut sevens.chain(io::repeat(7)), &|limits| limits.min_free = u64::MAX);
+    assert!(why.contains("bytes left"), "{why}");
+    // What the format has for long names is not read into memory, whatever its length.
+    for (kind, expected) in [
+        (EntryType::GNULongName, "a path in it has more than"),
+        (EntryType::GNULongLink, "neither a plain file nor a folder"),
+        (EntryType::XHeader, "neither a plain file nor a folder"),
+        (EntryType::GNUSparse, "neither a plain file nor a folder"),
+    ] {
+        let why = refused(&mut header("a", kind, HUGE).chain(io::repeat(b'x')), &|_| {});
+        assert!(why.contains(expected), "{kind:?}: {why}");
+    }
+    let many: Vec<u8> =
+        (0..2000).flat_map(|number| entry(&format!("f{number}"), EntryType::Regular, "")).collect();
+    let why = refused(&mut many.as_slice(), &|limits| limits.path_bytes = 4000);
+    assert!(why.contains("too many files"), "{why}");
+}
+
+/// Names that do not fit a header, and holes, come back as they were.
+#[test]
+fn long_names_and_holes_are_unpacked_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = format!("{}/{}", "d".repeat(180), "f".repeat(200));
+    let mut tar = ArchiveWriter::new(Vec::new());
+    let content = [vec![0; 70_000], vec![1; 5], vec![0; 8192]].concat();
+    fs::write(folder.path().join("x"), &content).unwrap();
+    let file = File::open(folder.path().join("x")).unwrap();
+    tar.append(&file, || file.metadata(), Path::new(&long)).unwrap();
+    let target = tempfile::tempdir().unwrap();
+    assert!(unpack(tar.finish(Vec::new()).unwrap().as_slice(), target.path()).is_ok());
+    assert_eq!(fs::read(target.path().join(&long)).unwrap(), content);
+}
+
+/// Finding N5: what decides and is not in a backup does not count as absent.
+#[test]
+fn what_a_backup_lacks_and_decides_is_marked_as_missing() {
+    let outer = tempfile::tempdir().unwrap();
+    let folder = outer.path().join("home");
+    fs::create_dir_all(folder.join("config")).unwrap();
+    fs::write(folder.join("config/settings.yaml"), "kept").unwrap();
+    let skipped = [
+        "config/policy.yaml",
+        "config/settings.yaml",
+        "extensions/guard",
+        "extensions/guard/inner",
+        ".env",
+        "data/notes/link",
+        "mine",
+        "../outside",
+        "/tmp/absolute",
+    ];
+    let manifest = Manifest::new(Default::default(), skipped.map(str::to_owned).to_vec());
+    super::mark_missing(&manifest, &folder).unwrap();
+    for marked in ["config/policy.yaml", "extensions/guard", ".env"] {
+        let text = String::from_utf8(fs::read(folder.join(marked)).unwrap());
+        assert!(text.is_err(), "{marked} can be read as text");
+    }
+    assert_eq!(fs::read_to_string(folder.join("config/settings.yaml")).unwrap(), "kept");
+    for other in ["data", "mine"] {
+        assert!(!folder.join(other).exists(), "{other}");
+    }
+    assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 1, "nothing is written beside the folder");
 }

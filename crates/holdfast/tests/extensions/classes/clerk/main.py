@@ -5,6 +5,9 @@ import asyncio
 from core.extensions.contract import AgentDescriptor, AgentResponse
 
 
+ABOUT = ("session_id", "user_id", "channel_id", "agent_id", "metadata", "user_message", "correlation_id")
+
+
 class Ledger:
     """A service."""
 
@@ -56,7 +59,7 @@ class Clerk:
         if task == "store":
             await self.tool("kv_set")(key="clerk/from", value="agent")
             return AgentResponse(content=str(await self.tool("kv_get")("clerk/from")))
-        about = {name: getattr(context, name) for name in ("session_id", "user_id", "channel_id", "agent_id", "metadata")}
+        about = {name: getattr(context, name) for name in ABOUT}
         return {"task": task, "context": about, "turn": self.context.turn and self.context.turn.agent}
 
     def tool(self, name):

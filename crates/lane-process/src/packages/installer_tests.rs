@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::installer::Installer;
+use crate::python::environment::configured;
 use crate::python::interpreter::Interpreter;
 
 /// Tries what a hostile package would, and writes the outcomes into the environment.
@@ -46,15 +47,17 @@ struct Place {
 
 impl Place {
     async fn new() -> Self {
-        let python = Interpreter::find().await.unwrap();
-        let id = ExtensionId::from("planted");
-        Self { folder: tempfile::tempdir().unwrap(), python, id, sinks: Sinks::default() }
+        let (folder, path) = (tempfile::tempdir().unwrap(), std::env::var_os("PATH"));
+        let report = holdfast_sandbox::report();
+        let python = Interpreter::find(path.as_deref(), &[], folder.path(), &report).unwrap().interpreter;
+        Self { folder, python, id: ExtensionId::from("planted"), sinks: Sinks::default() }
     }
 
     fn installer(&self, name: &str, report: SandboxReport, timeout: Duration) -> Installer<'_> {
         let folder = self.folder.path().join(name);
         let deadline = Instant::now() + timeout;
-        Installer::prepare(&folder, &self.python, &[], report, deadline, (&self.id, &self.sinks)).unwrap()
+        let configure = |home: &std::path::Path| configured(&folder, home, &self.python, &[]);
+        Installer::prepare(&folder, configure, report, deadline, (&self.id, &self.sinks)).unwrap()
     }
 
     async fn python(&self, installer: &Installer<'_>, words: &[&str]) -> Result<(), Fault> {

@@ -1,7 +1,8 @@
-//! Runs the programs that make an environment, confined: they read the system, Python and what the user's registry configuration names,
-//! write the environment and a temporary folder, and have the network. Their environment variables are listed here and in `registry`.
+//! Runs the programs that make an environment, confined: they read the system, the interpreter and what the user's registry configuration
+//! names, write the environment and a temporary folder, and have the network. Their environment variables are listed here and in the
+//! `registry` of each language.
 //!
-//! Only wheels are installed, so no code of a package should run here. If some does, confinement contains it.
+//! Wheels only, and packages without their install scripts: no code of a package should run here. If some does, confinement contains it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -23,8 +24,7 @@ use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use crate::python::environment::{failed, registry};
-use crate::python::interpreter::Interpreter;
+use crate::packages::failed;
 
 /// The last lines of output that are part of the error message.
 const MAX_REPORTED_LINES: usize = 6;
@@ -37,6 +37,15 @@ const MEMORY_BYTES: u64 = 8 << 30;
 const MAX_TASKS: u32 = 512;
 /// How long one wait for the exit of a step lasts before it is repeated.
 const WAIT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// What the steps have besides the system, their own folders and the variables that all have.
+#[derive(Debug, Default)]
+pub(crate) struct Configured {
+    /// Variables.
+    pub(crate) variables: Vec<(String, OsString)>,
+    /// Paths that they may read.
+    pub(crate) readable: Vec<PathBuf>,
+}
 
 /// Runs the steps that create one environment.
 pub(crate) struct Installer<'a> {
@@ -60,11 +69,10 @@ struct Setup {
 type Streams = (OwnedFd, OwnedFd);
 
 impl<'a> Installer<'a> {
-    /// Creates the folder of the environment, which must not exist. Steps may also read `programs`.
+    /// Creates the folder of the environment, which must not exist. `configure` gets the home of the steps and puts configuration there.
     pub(crate) fn prepare(
         folder: &Path,
-        python: &Interpreter,
-        programs: &[PathBuf],
+        configure: impl FnOnce(&Path) -> std::io::Result<Configured>,
         report: SandboxReport,
         deadline: Instant,
         log_target: (&'a ExtensionId, &'a Sinks),
@@ -75,27 +83,21 @@ impl<'a> Installer<'a> {
         let [home, temporary] = ["home", "tmp"].map(|name| scratch.path().join(name));
         fs::create_dir(&home).map_err(io)?;
         fs::create_dir(&temporary).map_err(io)?;
-        let registry = registry::configured(std::env::vars_os(), &home, &[folder]).map_err(io)?;
-        let mut variables = registry.variables;
-        let fixed: [(&str, OsString); 8] = [
+        let Configured { mut variables, readable } = configure(&home).map_err(io)?;
+        let fixed: [(&str, OsString); 4] = [
             ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into()),
             ("HOME", home.into()),
             ("TMPDIR", temporary.into()),
             ("LANG", "C.UTF-8".into()),
-            ("PIP_DISABLE_PIP_VERSION_CHECK", "1".into()),
-            ("PIP_NO_CACHE_DIR", "1".into()),
-            ("UV_NO_CACHE", "1".into()),
-            ("UV_PYTHON_DOWNLOADS", "never".into()),
         ];
         variables.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
-        let mut readable = registry.readable;
-        readable.extend(python.readable());
-        // The interpreter of a virtual environment reads the location of its library from this file.
-        let virtual_environment = python.executable.parent().and_then(Path::parent);
-        readable.extend(virtual_environment.map(|folder| folder.join("pyvenv.cfg")));
-        readable.extend_from_slice(programs);
         let setup = Setup { folder: folder.to_owned(), scratch, variables, readable, report };
         Ok(Self { setup: Arc::new(setup), deadline, log_target })
+    }
+
+    /// A folder that steps can write, which is removed at the end.
+    pub(crate) fn scratch(&self) -> &Path {
+        self.setup.scratch.path()
     }
 
     /// Writes a file that steps can read.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
 
-use super::{COMPLETE_MARKER, PythonEnvironment, lock, recent_failure};
+use super::{COMPLETE_MARKER, is_complete, lock, mark_complete, recent_failure};
 
 // Finding M7.
 #[tokio::test]
@@ -39,11 +39,11 @@ fn what_an_installer_leaves_in_place_of_the_marker_is_not_written_to() {
         &|marker| fs::hard_link(&of_the_user, marker).unwrap(),
     ];
     for (number, plant) in plants.iter().enumerate() {
-        let environment = PythonEnvironment { folder: folder.path().join(number.to_string()) };
-        fs::create_dir(&environment.folder).unwrap();
-        plant(&environment.folder.join(COMPLETE_MARKER));
-        environment.mark_complete("greeting==1.0").unwrap();
-        assert!(environment.is_complete());
+        let environment = folder.path().join(number.to_string());
+        fs::create_dir(&environment).unwrap();
+        plant(&environment.join(COMPLETE_MARKER));
+        mark_complete(&environment, "greeting==1.0").unwrap();
+        assert!(is_complete(&environment));
     }
     assert_eq!(fs::read_to_string(&of_the_user).unwrap(), "untouched");
     assert!(!folder.path().join("made").exists());

@@ -1,0 +1,4 @@
+// Never ends being loaded.
+// load: has not ended within
+
+await new Promise(() => {});
