@@ -11,7 +11,7 @@ use crate::traffic::Traffic;
 /// What the owner's process may hold more at the end than at the beginning, while it serves the same load.
 const MAX_MORE_DESCRIPTORS: usize = 8;
 /// The same at any moment, while replaced versions are still loaded.
-const MAX_MORE_DESCRIPTORS_FOR_A_MOMENT: usize = 64;
+const MAX_MORE_DESCRIPTORS_FOR_A_MOMENT: usize = 96;
 /// Threads, from the middle to the end, and at any moment since the middle.
 const MAX_MORE_THREADS: u64 = 4;
 const MAX_MORE_THREADS_FOR_A_MOMENT: u64 = 12;
