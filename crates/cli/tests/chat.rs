@@ -301,7 +301,8 @@ fn an_owner_that_disconnects_is_reported() {
     chat.until("› ");
     signal(&gone);
     chat.until("disconnected from the process that owns the home");
-    chat.until("holdfast chat --session ");
+    chat.until("holdfast chat --session");
+    chat.until("lab-1");
     chat.ends_with(1);
 }
 

@@ -387,7 +387,8 @@ packs:
         ("[{ folder: ~/a }]", "is not where a pack can be found"),
         ("[{ package: a, options: { secrets: { key: 'sk-123' } } }]", "is not the name of a secret"),
         ("[{ package: a, factory: x }]", "unknown field `factory`"),
-        ("[{ package: A B }]", "cannot be known as"),
+        ("[{ package: A B }]", "is not the name of a package"),
+        ("[{ package: a, identifier: A B }]", "cannot be known as"),
         ("[{ package: a, prefix: '' }]", "`prefix` has other signs"),
     ] {
         let rejected = Settings::parse(Path::new("s.yaml"), format!("packs: {wrong}\n").as_bytes());

@@ -278,6 +278,7 @@ grants:
   environment: [LANG]
   extensions: [clock]
   interfaces: [http, state]
+  listen: [8080]
 policy: {ask: [delete_*], reason: To look things up.}
 priority: -5
 scope: shared
@@ -292,6 +293,7 @@ hooks:
   - {point: sanitize_output, streams: true}
 descriptors:
   - {id: search, kind: tool, priority: 1, required_secrets: [{id: KEY, optional: true}]}
+  - {id: poet, kind: persona, payload: {}}
 ";
 
 const WAYS: [&str; 2] = [

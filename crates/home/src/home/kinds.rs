@@ -18,6 +18,7 @@ const FILES: &[(&str, Option<u64>)] = &[
     ("control.path", Some(4096)),
     ("holdfast.db-head", Some(256)),
     ("secrets.lock", None),
+    ("secrets.key", None),
     ("history", None),
     (".restart_requested", None),
     ("prompts/orchestrator.jinja2", None),
@@ -33,7 +34,7 @@ const FILES: &[(&str, Option<u64>)] = &[
 
 /// Folders that are not looked into when something else has their name.
 const FOLDERS: &[&str] =
-    &["data", "data/kv", "data/scheduler", "generations", "generations/running", "environments"];
+    &["data", "data/kv", "data/scheduler", "generations", "generations/running", "environments", "mcp"];
 
 impl Home {
     /// A warning for everything in the home that stands in the place of a file or a folder without being one, or cannot be read.

@@ -247,6 +247,14 @@ fn pack(field: &Field<'_>) -> Result<PackSettings> {
     })
 }
 
+/// Whether this can be the name of a package, after which a range of versions may follow.
+fn is_package_name(text: &str) -> bool {
+    let after_scope = text.strip_prefix('@').unwrap_or(text);
+    let name = after_scope.split('@').next().unwrap_or(after_scope);
+    let letters = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '_' | '.' | '~' | '/');
+    !text.starts_with(['.', '/']) && name.chars().all(letters)
+}
+
 /// A pack with one source, a name, and no secret in it.
 fn checked(pack: PackSettings, field: &Field<'_>) -> Result<PackSettings> {
     let sources = [&pack.package, &pack.module, &pack.folder];
@@ -259,7 +267,7 @@ fn checked(pack: PackSettings, field: &Field<'_>) -> Result<PackSettings> {
         let help = "Write an absolute path, or one from the home folder.";
         return Err(field.reject(format!("`{source}` is not where a pack can be found"), help));
     }
-    if pack.package.as_ref().is_some_and(|name| name.starts_with(['.', '/'])) {
+    if pack.package.as_ref().is_some_and(|name| !is_package_name(name)) {
         let help = "Use `folder` for a folder and `module` for a file.";
         return Err(field.reject(format!("`{source}` is not the name of a package"), help));
     }

@@ -117,12 +117,17 @@ impl Inner {
     /// Reports what was found on the disk.
     pub(crate) fn report_changes(&self, changes: ExtensionChanges) {
         let ExtensionChanges { found, removed, rejected } = changes;
+        let tell = |(id, fault)| self.system.tell(ExtensionRejected { id, fault });
+        let (leaving, broken): (Vec<_>, Vec<_>) =
+            rejected.into_iter().partition(|(id, _)| removed.contains(id));
         // First, so that those that depend on one of these say why they cannot start.
-        rejected.into_iter().for_each(|(id, fault)| self.system.tell(ExtensionRejected { id, fault }));
+        broken.into_iter().for_each(tell);
         if !found.is_empty() {
             self.system.tell(ExtensionsFound { found });
         }
         removed.into_iter().for_each(|id| self.system.tell(ExtensionRemoved { id }));
+        // What was active and may not be any more: the reason stays, and its removal does not take it back.
+        leaving.into_iter().for_each(tell);
     }
 
     fn configuration(&self) -> Result<&dyn crate::parts::Configuration, Problem> {

@@ -151,7 +151,7 @@ async fn a_turn_waits_a_short_time_for_an_extension_that_is_about_to_be_restarte
 #[tokio::test]
 async fn no_turn_waits_for_what_is_patient_but_a_command_does_that_ends_the_process() {
     let scene = Scene::new();
-    scene.at(100_000);
+    scene.at(100_000).expect([]);
     let patient =
         ExpectedExtension { id: scene.id.clone(), contents: Vec::new(), restarting: false, patient: true };
     scene.startup.update([patient].into_iter(), scene.clock.steady());
