@@ -92,7 +92,7 @@ fn write_broken(scene: &Scene) -> BTreeMap<&'static str, Code> {
         ("broken-needs", Code::ExtensionDependency),
         ("broken-circle", Code::ExtensionCycle),
         ("circle-mate", Code::ExtensionCycle),
-        ("broken-lane", Code::ExtensionUnknown),
+        ("broken-lane", Code::ExtensionFault),
         ("broken-value", Code::ManifestType),
         ("broken-start", Code::ExtensionFault),
         ("waits", Code::ExtensionDependency),
