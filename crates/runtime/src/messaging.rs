@@ -79,6 +79,8 @@ pub(crate) struct Messaging {
     router_paused: Arc<AtomicBool>,
     /// The same for those that lead to turns, which wait for the extensions that are starting.
     turns_paused: Arc<AtomicBool>,
+    /// Whether the start of the router is over, so that nothing waits for extensions any more.
+    router_started: watch::Sender<bool>,
     /// Whether the bus's subscribers may differ from what is wanted.
     stale: AtomicBool,
     /// Held while they are set.
@@ -130,6 +132,7 @@ impl Messaging {
             paused: Mutex::default(),
             router_paused: Arc::new(AtomicBool::new(true)),
             turns_paused: Arc::new(AtomicBool::new(true)),
+            router_started: watch::Sender::new(false),
             stale: AtomicBool::new(true),
             syncing: tokio::sync::Mutex::default(),
             changes: watch::Sender::new(0),

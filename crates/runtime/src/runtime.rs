@@ -81,7 +81,9 @@ impl Runtime {
     /// Waits until everything reported so far has been carried out.
     pub async fn settled(&self) -> Result<(), Problem> {
         self.0.system.ask(SystemCommand::Settled).await?;
-        self.0.sync_subscriptions().await
+        self.0.sync_subscriptions().await?;
+        self.0.router_settled().await;
+        Ok(())
     }
 
     /// Stops everything in reverse order: first deliveries of events, then the sessions, then the services that extensions share, then

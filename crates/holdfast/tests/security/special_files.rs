@@ -131,12 +131,11 @@ const IGNORED: &[&str] = &[
     "data/kv/kv.db-shm",
     "data/kv/kv.db-journal",
     "data/scheduler/schedules.json",
-    "mcp",
 ];
 
 /// Folders of a home, the inner ones apart from those above them.
 const FOLDERS: &[&[&str]] =
-    &[&["data", "generations", "environments"], &["data/kv", "data/scheduler", "generations/running"]];
+    &[&["data", "generations", "environments", "mcp"], &["data/kv", "data/scheduler", "generations/running"]];
 
 /// What is as it should be.
 fn is_regular(place: &str, kind: &str) -> bool {

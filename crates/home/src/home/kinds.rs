@@ -18,7 +18,7 @@ const FILES: &[(&str, Option<u64>)] = &[
     ("control.path", Some(4096)),
     ("holdfast.db-head", Some(256)),
     ("secrets.lock", None),
-    ("secrets.key", None),
+    ("secrets.key", Some(1 << 16)),
     ("history", None),
     (".restart_requested", None),
     ("prompts/orchestrator.jinja2", None),

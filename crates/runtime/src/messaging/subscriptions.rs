@@ -220,7 +220,16 @@ impl Inner {
             inner.extensions.startup().ready(StartWait::Start, &*inner.clock).await;
             inner.messaging.turns_paused.store(false, Ordering::Release);
             inner.messaging.bus.wake();
+            inner.messaging.router_started.send_replace(true);
         });
+    }
+
+    /// Waits until the router has noticed that turns can begin, if they can.
+    pub(crate) async fn router_settled(&self) {
+        if !self.inspects && !self.extensions.startup().holds_turns(self.clock.steady()) {
+            // The sender lives as long as this.
+            let _ = self.messaging.router_started.subscribe().wait_for(|started| *started).await;
+        }
     }
 
     fn paused_flag(&self, id: &ExtensionId) -> Arc<AtomicBool> {
