@@ -141,7 +141,7 @@ impl Told {
     }
 }
 
-/// How a turn ended for its user: with its answer, or why there is none.
+/// How a turn ended for its user: with its answer, or with the reason why it has no answer.
 fn answer(ended: &TurnEnded) -> (&'static str, String) {
     match &ended.outcome {
         TurnOutcome::Answered => {

@@ -65,7 +65,7 @@ async fn list_server(link: &Link, tool: &str) -> bool {
     link.client.ask::<McpTested>(&ExtensionMethod::McpTest(McpTest { id })).await.is_ok()
 }
 
-/// Waits for the extensions that are starting. False if there are none.
+/// Waits for the extensions that are starting. Returns false if no extension is starting.
 async fn have_started(link: &Link) -> bool {
     let late = tokio::time::Instant::now() + START_TIMEOUT;
     let mut waited = false;
